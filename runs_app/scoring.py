@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import F
 
 from agentcms.db.column_values import ColumnValues
@@ -130,11 +131,21 @@ def score_run(job: Job) -> JSONObject:
                 outage = error  # the others are scored first: the fault may be that of this scorer
                 continue
             columns = failure_columns(run, key, error)
-        Score.objects.get_or_create(run=run, scorer=key, source=Score.Source.LIVE, defaults=columns)
+        if not save_score(run, key, columns):
+            return {"scored": done - 1}
         job.report_progress(done=done, total=len(remaining))
     if outage is not None:
         raise outage
     return {"scored": len(remaining)}
+
+
+@transaction.atomic
+def save_score(run: AgentRun, key: str, columns: ColumnValues) -> bool:
+    """Store a live score, unless there is one already. Return False if the run was deleted meanwhile."""
+    if not AgentRun.objects.filter(pk=run.pk).lock_in_order():
+        return False
+    Score.objects.get_or_create(run=run, scorer=key, source=Score.Source.LIVE, defaults=columns)
+    return True
 
 
 def compute_score(run: AgentRun, key: str) -> ColumnValues:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
+from agents_app.editing.saving import agents_deleting
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested, approval_stored
 from runs_app.approvals.resuming import release_deleted_runs
@@ -48,6 +50,17 @@ def settle_background_tasks(status: str, run_id: UUID, parent_id: UUID | None, *
         cancel_tasks_of_run(run_id)
     if parent_id is not None:
         settle_task_of_child(run_id)
+
+
+@receiver(agents_deleting)
+def lock_runs_of_agents(ids: Sequence[str], **kwargs: object) -> None:
+    """Lock the runs of agents and those that are deleted or continued with them, before the agents.
+
+    The end of a run locks its row first, and then the agent, to which the counts of its scorers refer.
+    """
+    own = AgentRun.objects.filter(agent__in=ids)
+    deleted = Q(agent__in=ids) | Q(parent__in=own.values("pk"))
+    AgentRun.objects.filter(deleted | Q(pk__in=own.unfinished().values("parent"))).lock_in_order()
 
 
 @receiver(pre_delete, sender=Agent)

@@ -11,7 +11,7 @@ from agents_app.models import Agent, AgentQuerySet
 @compiled_query
 def locked_agent(*, user: CallerParam, agent_id: str) -> AgentQuerySet:
     agents = Agent.objects.for_user(user).with_role(user).filter(pk=agent_id)
-    return agents.order_by().select_for_update(of=("self",))
+    return agents.order_by().select_for_update(of=("self",), no_key=True)
 
 
 @compiled_query

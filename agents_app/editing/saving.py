@@ -17,6 +17,9 @@ POINTERS = ("active_version", "head_version")
 # Sent when the configuration of an agent is saved, under the lock of its row and before the row is written.
 # Argument: `write`, an AgentWrite. A receiver may set columns of the row and add statements.
 agent_saving = Signal()
+# Sent when agents are deleted, in the transaction and before their rows are locked exclusively. Argument: `ids`.
+# A receiver locks rows that others lock before they need the row of an agent.
+agents_deleting = Signal()
 
 
 class AgentWrite(WriteBatch):

@@ -108,9 +108,8 @@ class Agent(ConfigurationColumns):
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete the agent with its history. `versions_app.trash` keeps a record, from which it can be restored."""
-        # Lock first: a concurrent edit would add a version that is not deleted.
         with transaction.atomic():
-            Agent.objects.filter(pk=self.pk).lock_ids()
+            Agent.objects.filter(pk=self.pk).lock_to_delete()
             return super().delete(*args, **kwargs)
 
     def refresh_from_db(self, using: str | None = None, fields: Any = None, from_queryset: Any = None) -> None:

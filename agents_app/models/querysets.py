@@ -15,6 +15,7 @@ from access_app.role import Role
 from agentcms.db.parameters import json_array_items
 from agents_app.configuration import schema
 from agents_app.configuration.references import StoredAgents
+from agents_app.editing.saving import agents_deleting
 
 if TYPE_CHECKING:
     from agents_app.models import Agent
@@ -123,7 +124,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def get_locked(self, agent_id: str) -> Agent:
         """Lock a row until the transaction ends and return it. Its versions load when they are used."""
         # Without a join: a statement that waited for the lock reads other tables as they were before the wait.
-        row = self.select_for_update(of=("self",)).get(pk=agent_id)
+        # Not exclusively: rows that refer to the agent, such as those of runs, may be stored meanwhile.
+        row = self.select_for_update(of=("self",), no_key=True).get(pk=agent_id)
         row.share_live_head()
         return row
 
@@ -132,9 +134,14 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         # In one order, or two transactions could wait for each other.
         return list(self.order_by("pk").select_for_update().values_list("pk", flat=True))
 
+    def lock_to_delete(self) -> None:
+        """Lock these rows exclusively: no version and nothing else that refers to them is added from here on."""
+        agents_deleting.send(self.model, ids=list(self.order_by("pk").values_list("pk", flat=True)))
+        self.lock_ids()
+
     def delete(self) -> tuple[int, dict[str, int]]:
         with transaction.atomic():
-            self.lock_ids()
+            self.lock_to_delete()
             return super().delete()
 
     delete.queryset_only = True  # type: ignore[attr-defined]  # as in Django: a manager has no delete()

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -21,6 +21,7 @@ from evals_app.experiments.memory import delete_threads_of_experiment, delete_th
 from evals_app.models import Dataset, DatasetItem, Experiment, ExperimentResult, ItemVersion
 from runs_app.engine import run_ends
 from runs_app.models import AgentRun
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 REDACTED = "[purged]"
 
@@ -93,14 +94,16 @@ def purge_results(item_id: UUID) -> None:
     # Lock first: a result that is stored meanwhile would be overwritten with older scores.
     rows = ExperimentResult.objects.select_for_update(of=("self",)).filter(item=item_id).order_by("pk")
     results = list(rows.select_related("experiment"))
+    experiments = {result.experiment_id: result.experiment for result in results}
+    runs = runs_of_item([*experiments.values()], [result.run_key for result in results])
+    lock_with_child_runs(runs)
     for result in results:
         redact(result)
         delete_threads_of_result(result)
-    experiments = {result.experiment_id: result.experiment for result in results}
     for experiment in experiments.values():
         if experiment.is_finished and shares_thread(experiment.memory):
             delete_threads_of_experiment(experiment)
-    delete_runs([*experiments.values()], [result.run_key for result in results])
+    delete_runs(runs)
 
 
 def redact(result: ExperimentResult) -> None:
@@ -122,12 +125,22 @@ def redacted_score(entry: JSONObject) -> JSONObject:
     return {**numbers, "reason": None, "details": None, "error": REDACTED if entry.get("error") else None}
 
 
-def delete_runs(experiments: list[Experiment], keys: list[UUID | None]) -> None:
-    """Delete runs of experiments, and those of earlier attempts, which belong to no result any more."""
+def runs_of_item(experiments: list[Experiment], keys: list[UUID | None]) -> AgentRunQuerySet:
+    """Return the runs of experiments with these IDs, and those of earlier attempts, which belong to no result."""
     runs = AgentRun.objects.filter(experiment_id__in=[row.pk for row in experiments], parent=None)
     linked = ExperimentResult.objects.filter(experiment__in=experiments, run_key__isnull=False)
-    others = linked.exclude(run_key__in=[key for key in keys if key]).values("run_key")
-    for run in runs.exclude(pk__in=others).only("pk", "status"):
+    return runs.exclude(pk__in=linked.exclude(run_key__in=[key for key in keys if key]).values("run_key"))
+
+
+def lock_with_child_runs(runs: AgentRunQuerySet) -> None:
+    """Lock runs with all below them, which are deleted with them."""
+    run_ids = runs.values("pk")
+    AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids)).lock_in_order()
+
+
+def delete_runs(runs: AgentRunQuerySet) -> None:
+    """Delete runs. Those that have not ended are cancelled."""
+    for run in runs.only("pk", "status"):
         if run.status in AgentRun.UNFINISHED_STATUSES:
             run_ends.cancel_run(run.pk)
         else:

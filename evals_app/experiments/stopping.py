@@ -64,9 +64,9 @@ def end_at_once(experiment: Experiment, status: str, reason: str = "") -> None:
 
 def stop_runs(experiment: Experiment) -> None:
     """Stop the unfinished runs of an experiment."""
-    for run in AgentRun.objects.unfinished().filter(
-        experiment_id=experiment.pk, parent=None, cancel_requested_at=None
-    ):
+    runs = AgentRun.objects.unfinished().filter(experiment_id=experiment.pk, parent=None, cancel_requested_at=None)
+    # In the order in which everybody locks several runs: the transaction of a deletion holds them all.
+    for run in runs.order_by("pk"):
         run_ends.cancel_run(run.pk)
 
 

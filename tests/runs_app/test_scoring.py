@@ -191,3 +191,25 @@ def test_what_a_scorer_says_is_stored_without_what_databases_refuse():
     assert [score.score for score in others] == [None] * 4
     assert ["Return a finite number." in score.error for score in others] == [True, True, False, False]
     assert others[-1].error == "ValueError: The score is 1e+200. Return a number from -1,000,000 to 1,000,000."
+
+
+@pytest.mark.parametrize("deleted", ["before", "meanwhile"])
+def test_the_answer_of_a_deleted_run_is_not_scored(deleted, monkeypatch):
+    agent = AgentFactory(scorers={"answer-length": {}})
+    run = RunFactory(agent=agent)
+    job = Job.objects.create(
+        kind=scoring.SCORE_RUN, parameters={"run": str(run.pk), "scorers": ["answer-length", "cites-source"]}
+    )
+
+    def delete_meanwhile(run, key):
+        AgentRun.objects.filter(pk=run.pk).delete()
+        return {"score": 1.0}
+
+    monkeypatch.setattr(scoring, "compute_score", delete_meanwhile)
+    if deleted == "before":
+        run.delete()
+    runner.run_claimed(str(job.pk))
+
+    job.refresh_from_db()
+    assert (job.state, job.result) == (Job.State.DONE, {"scored": 0})
+    assert not Score.objects.exists()

@@ -1,0 +1,80 @@
+"""The order in which transactions lock runs and agents. In another order each could wait for the other."""
+
+import time
+from threading import Event
+
+import pytest
+from django.db import transaction
+
+from agents_app.models import Agent
+from evals_app.datasets.deletion import delete_experiment
+from runs_app import scoring
+from runs_app.models import AgentRun, ScorerCount
+from tests.concurrently import run_concurrently
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
+from tests.factories import AgentFactory, member
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAUSE = 0.3  # seconds for which a transaction holds its first locks
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory()
+
+
+def test_an_agent_is_deleted_while_the_end_of_its_run_counts_for_a_scorer(agent):
+    run = RunFactory(agent=agent, open=True, chunks=[])
+    is_locked = Event()
+
+    def end():
+        with transaction.atomic():
+            AgentRun.objects.filter(pk=run.pk).lock_in_order()
+            is_locked.set()
+            time.sleep(PAUSE)
+            return scoring.next_count(run, "tone")  # stores a row that refers to the agent
+
+    answers = run_concurrently([end, lambda: is_locked.wait(10) and agent.delete()])
+
+    assert answers[0] == 1, answers
+    assert not isinstance(answers[1], Exception), answers
+    assert not Agent.objects.exists()
+    assert not ScorerCount.objects.exists()
+
+
+def test_an_agent_is_deleted_while_its_runs_are(agent):
+    runs = [RunFactory(agent=agent) for _ in range(2)]
+    is_locked = Event()
+
+    def delete_runs():
+        with transaction.atomic():
+            AgentRun.objects.filter(agent=agent).lock_in_order()
+            is_locked.set()
+            time.sleep(PAUSE)
+            return AgentRun.objects.filter(pk__in=[run.pk for run in runs]).delete()[0]
+
+    answers = run_concurrently([delete_runs, lambda: is_locked.wait(10) and agent.delete()])
+
+    assert not any(isinstance(answer, Exception) for answer in answers), answers
+    assert not AgentRun.objects.exists()
+
+
+def test_an_experiment_is_deleted_while_its_runs_are_written():
+    editor = member("editor")
+    experiment = new_experiment(make_dataset("One"), editor, start=False)
+    first, second = (RunFactory(experiment_id=experiment.pk, open=True, chunks=[]) for _ in range(2))
+    is_locked = Event()
+
+    def write():
+        with transaction.atomic():
+            for run in (first, second):
+                AgentRun.objects.filter(pk=run.pk).lock_in_order()
+                is_locked.set()
+                time.sleep(PAUSE)
+
+    answers = run_concurrently([write, lambda: is_locked.wait(10) and delete_experiment(experiment)])
+
+    assert answers == [None, None]
+    assert AgentRun.objects.filter(cancel_requested_at=None).count() == 0
