@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from jobs_app.cleanup import cleanup_step, expired_rows
+from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun, PendingCall, RunConfiguration, RunStep
 from runs_app.models.run_configuration import UNUSED_PERIOD
+
+if TYPE_CHECKING:
+    from runs_app.engine.runners.dbos import DbosRunner
 
 
 @expired_rows("runs")
@@ -51,3 +56,11 @@ def clear_conversations() -> None:
     """Clear what the segments of runs needed that ended more than RUN_STEP_DAYS ago."""
     ended = AgentRun.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.RUN_STEP_DAYS))
     ended.filter(conversation__isnull=False).update(conversation=None)
+
+
+@cleanup_step
+def delete_old_workflows() -> None:
+    """Delete the workflows of DBOS that were enqueued more than RUN_STEP_DAYS ago and that no run can need."""
+    if settings.RUN_ENGINE == "dbos":
+        age = timedelta(days=settings.RUN_STEP_DAYS, seconds=settings.RUN_TIMEOUT)
+        cast("DbosRunner", get_runner()).delete_workflows_before(timezone.now() - age)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from agentcms.db.configuration import database_config
+from runs_app import cleanup
 from runs_app.engine import workers
 from runs_app.engine.runners import dbos, get_runner
 from tests.durable.conftest import event_numbers
@@ -16,6 +17,7 @@ from tests.durable.test_crash import TEN_CALLS, assert_complete
 from tests.durable.test_journal import notes
 from tests.durable.test_leases import start_here
 from tests.runs import wait_for_end
+from tests.served import wait_until
 
 
 def test_a_killed_worker_is_replaced_and_no_finished_step_repeats(service_engine):
@@ -80,6 +82,22 @@ def test_dbos_encrypts_its_connections_as_the_database_url_says(monkeypatch, set
     assert (url.username, url.password, url.path) == ("cms", "p%40ss", "/cms")
     tls = {"sslmode": "verify-full", "sslrootcert": "/etc/ca.pem"}
     assert dict(parse_qsl(url.query)) == {"host": "db.internal", "port": "5432", **tls}
+
+
+@pytest.mark.parametrize("local_engine", ["dbos"], indirect=True)
+def test_the_clean_up_deletes_old_workflows_of_dbos(idle_engine, planned, settings):
+    client = get_runner().client
+    client.delete_workflows([workflow.workflow_id for workflow in client.list_workflows()])
+    run = wait_for_end(start_here(["Done."]))
+    wait_until(lambda: [workflow.status for workflow in client.list_workflows()] == ["SUCCESS"], 20, "the workflow")
+
+    cleanup.delete_old_workflows()
+    (workflow,) = client.list_workflows()
+    settings.RUN_STEP_DAYS, settings.RUN_TIMEOUT = -1, 0  # as on the day after tomorrow
+    cleanup.delete_old_workflows()
+
+    assert workflow.input["args"] == (str(run.pk),)
+    assert client.list_workflows() == []
 
 
 @pytest.mark.parametrize("local_engine", ["celery", "dbos", "temporal", "inngest"], indirect=True)

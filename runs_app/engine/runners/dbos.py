@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from datetime import datetime
 from functools import cached_property
+from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -28,6 +30,7 @@ DBOS_WORKFLOW = "perform_run"
 APPLICATION_VERSION = "1"
 QUEUE_INTERVAL = 0.1  # seconds between reads of the queue by a worker
 DBOS_PAUSE = 5.0  # seconds without messages after a failure
+DELETED_WORKFLOWS = 5000  # in one transaction
 
 
 class DbosRunner(MessageRunner):
@@ -69,6 +72,14 @@ class DbosRunner(MessageRunner):
             DBOS_QUEUE, worker_concurrency=settings.RUNS_PER_WORKER, polling_interval_sec=QUEUE_INTERVAL
         )
         self.is_launched = True
+
+    def delete_workflows_before(self, limit: datetime) -> None:
+        """Delete the workflows that were enqueued before a time. DBOS itself keeps all of them."""
+        is_old: dict[str, Any] = {"name": DBOS_WORKFLOW, "queue_name": DBOS_QUEUE, "end_time": limit.isoformat()}
+        while old := self.client.list_workflows(
+            **is_old, limit=DELETED_WORKFLOWS, load_input=False, load_output=False
+        ):
+            self.client.delete_workflows([workflow.workflow_id for workflow in old])
 
     def drain(self) -> None:
         super().drain()
