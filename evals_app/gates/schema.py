@@ -41,8 +41,9 @@ def apply_gate(
     `datasets` are those that the user may see.
     """
     fields: JSONObject = validate_fields(GateBody if is_new else as_partial(GateBody), body)
+    gate.owner_id = agent.owner_id  # the agent may have moved to another team since the gate was made
     if (all_agents := fields.pop("all_agents", None)) is not None:
-        gate.agent, gate.owner_id = None if all_agents else agent, agent.owner_id
+        gate.agent = None if all_agents else agent
     # Before the fields are set: it compares with the scorer that the gate has so far.
     issues = scorer_issues(gate, fields.get("scorer", gate.scorer))
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from access_app.permissions import SHARED_OWNER
@@ -51,7 +52,8 @@ def delete_scorer(scorer_id: str) -> None:
     row = lock_scorer(scorer_id)
     gates = ReleaseGate.objects.filter(scorer=row.pk)
     # Gates of other teams may name the same ID, but it does not resolve to this scorer.
-    if (gates if row.owner_id == SHARED_OWNER else gates.filter(owner_id=row.owner_id)).exists():
+    of_team = Q(agent__owner_id=row.owner_id) | Q(agent=None, owner_id=row.owner_id)  # an agent may have moved there
+    if (gates if row.owner_id == SHARED_OWNER else gates.filter(of_team)).exists():
         raise Conflict("A release gate uses this scorer. Delete the gate first.", "scorer_in_use")
     row.delete()
 

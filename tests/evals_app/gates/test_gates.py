@@ -278,6 +278,23 @@ def test_a_scorer_of_a_gate_is_not_deleted(gate):
     assert deleted.body["message"] == "Scorer polite deleted. These agents run without it from now on: 'clerk'"
 
 
+def test_a_gate_of_an_agent_that_moved_uses_the_scorers_of_its_team(gate):
+    boss, check = Caller(api_key(UserFactory(is_superuser=True))), {"type": "check", "presetConfig": {"check": "includes", "value": "a"}}
+    for owner in ("sales", "support"):
+        boss.post("/api/stored/scorers", {"name": "Polite", "id": f"of-{owner}", "ownerId": owner, **check})
+    ReleaseGate.objects.update(owner_id="sales")
+    boss.patch(agent_path("concierge"), {"ownerId": "support"})
+    path = agent_path("concierge", "gates", str(gate.pk))
+
+    refused = boss.patch(path, {"scorer": "of-sales"})
+    changed = boss.patch(path, {"scorer": "of-support"})
+    ReleaseGate.objects.update(owner_id="sales")
+    deletions = [boss.delete(f"/api/stored/scorers/of-{owner}").status_code for owner in ("sales", "support")]
+
+    assert (refused.status_code, changed.status_code, changed.body["ownerId"]) == (400, 200, "support")
+    assert deletions == [200, 409]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_parallel_activations_are_all_refused(agent, draft):
     answers = run_concurrently([draft.activate] * 4)
