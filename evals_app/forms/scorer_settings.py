@@ -51,7 +51,13 @@ CHECK_CHOICES = tuple((f'"{name}"', CHECK_LABELS.get(name, name)) for name in CH
 CHECK_MEMBERS = (
     Member("check", "Check", "choice", choices=CHECK_CHOICES, required=True),
     Member("value", "Expected text", "text", "Blank: the ground truth of the item."),
-    Member("values", "Expected words", "lines", "One per line. Replaces the expected text.", rows=3),
+    Member(
+        "values",
+        "Expected words",
+        "lines",
+        "For “Includes a text”: one per line, instead of the expected text.",
+        rows=3,
+    ),
     Member("caseSensitive", "Case-sensitive", "choice", "No by default.", YES_OR_NO),
     Member("pattern", "Pattern", "text", "A regular expression that occurs in the answer.", required=True),
     Member("schema", "JSON Schema of the answer", "json", required=True, rows=3),

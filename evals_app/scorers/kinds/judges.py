@@ -84,7 +84,7 @@ async def score_by_schema(config: Config, answer: Answer) -> ScoreResult:
     score = value.get("score")
     if not isinstance(score, int | float):
         raise ScorerError("The judge gave no number as score.")
-    return replace(judged_result(config, score, str(value.get("reason", ""))), details=value)
+    return replace(judged_result(config, score, str(value.get("reason") or "")), details=value)
 
 
 def rubric_of(config: Config) -> str:

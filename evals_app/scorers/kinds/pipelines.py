@@ -86,4 +86,5 @@ def score_of_step(value: JSONValue) -> float:
 
 
 def reason_of_step(value: JSONValue) -> str:
-    return str(value.get("reason", "") if isinstance(value, dict) else value or "")[:MAX_SCORE_REASON_LENGTH]
+    reason = value.get("reason") if isinstance(value, dict) else value
+    return str(reason or "")[:MAX_SCORE_REASON_LENGTH]

@@ -279,7 +279,10 @@ def test_a_scorer_of_a_gate_is_not_deleted(gate):
 
 
 def test_a_gate_of_an_agent_that_moved_uses_the_scorers_of_its_team(gate):
-    boss, check = Caller(api_key(UserFactory(is_superuser=True))), {"type": "check", "presetConfig": {"check": "includes", "value": "a"}}
+    boss, check = (
+        Caller(api_key(UserFactory(is_superuser=True))),
+        {"type": "check", "presetConfig": {"check": "includes", "value": "a"}},
+    )
     for owner in ("sales", "support"):
         boss.post("/api/stored/scorers", {"name": "Polite", "id": f"of-{owner}", "ownerId": owner, **check})
     ReleaseGate.objects.update(owner_id="sales")
