@@ -28,6 +28,7 @@ from agents_app.forms.fields import (
     OptionalKeyField,
     RawTextField,
     ScorersField,
+    scorer_error,
 )
 from agents_app.forms.memory.composing import compose_memory_options, memory_error
 from agents_app.forms.memory.inputs import MEMORY_KINDS, MemoryOptionsField
@@ -220,6 +221,8 @@ class AgentEditForm(EditorSections):
             return "variant_inputs", variant_error(path, issue.message, self.variants.rows)
         if head == "backgroundTasks":
             return "background_inputs", background_error(path, issue.message, self.data)
+        if head == "scorers":
+            return "scorers", scorer_error(path, issue.message)
         # The exception turns the path into the name of a field, and a message with the rest of the path.
         (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
         name = "model_rest" if name == "model" else name

@@ -23,7 +23,7 @@ from agents_app.forms.memory.inputs import texts_of
 from agents_app.forms.memory.sections import MemorySection, build_memory_sections
 from agents_app.forms.model_fields import MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.objects.field import StructuredValue, stored_value
-from agents_app.forms.objects.members import InputError, is_line
+from agents_app.forms.objects.members import InputError, is_line, texts_by_target
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
 from agents_app.forms.tools.background import (
     BACKGROUND_MODES,
@@ -220,6 +220,7 @@ class EditorSections(forms.Form):
         owners = {"", self.agent.owner_id}
         known = {entry.key: entry for entry in registry.selectable(Kind.SCORER) if entry.owner_id in owners}
         value = self["scorers"].value() or {}
+        errors = texts_by_target(self["scorers"].errors.as_data())
         rows = []
         for key in [*(key for key in value if key not in known and is_line(key)), *known]:
             kind, amount = sampling_inputs(value.get(key))
@@ -233,6 +234,7 @@ class EditorSections(forms.Form):
                     "checked": key in value,
                     "type": kind,
                     "amount": amount,
+                    "error": errors.get(f"scorers-{key}-amount:0", ""),
                 }
             )
         return rows

@@ -13,7 +13,15 @@ from agentcms.web.json_field import ParsedJSONField
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONObject
-from agents_app.forms.objects.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
+from agents_app.forms.objects.members import (
+    InputError,
+    format_json,
+    normalize_line,
+    normalize_lines,
+    parse_json,
+    parse_number,
+    path_error,
+)
 from agents_app.forms.ordering import sort_by_position
 
 SHARED_HELP = f"Leave blank for {SHARED_LABEL}."
@@ -150,6 +158,8 @@ class JSONNumberField(RawTextField):
 class KeyListWidget(forms.MultipleHiddenInput):
     """A widget that reads one checkbox per key, in order. Without scripts, `<name>-<n>-position` moves the nth key."""
 
+    is_hidden = False  # the page has a checkbox for each key, and a place for the error
+
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         keys = super().value_from_datadict(data, files, name) or []
         return sort_by_position(keys, [data.get(f"{name}-{index}-position") for index in range(1, len(keys) + 1)])
@@ -178,12 +188,25 @@ class KeyListField(forms.Field):
 class ScorersWidget(forms.MultipleHiddenInput):
     """A widget that reads one checkbox per scorer and its sampling, `<name>-<key>-type` and `<name>-<key>-amount`."""
 
+    is_hidden = False
+
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         chosen = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
         return {
             key: (data.get(f"{name}-{key}-type", ""), data.get(f"{name}-{key}-amount", ""))
             for key in dict.fromkeys(chosen)
         }
+
+
+def sampling_error(key: str, message: str) -> InputError:
+    """Return the error at the amount of the sampling of a scorer."""
+    return InputError(f"Sampling of {key}: {message}", f"scorers-{key}-amount:0", message)
+
+
+def scorer_error(path: str, message: str) -> ValidationError:
+    """Return the error for an issue at a path of the scorers, such as `answer-length.sampling.rate`."""
+    key, part, _ = path.rpartition(".sampling.")
+    return sampling_error(key, message) if part else path_error(path, message)
 
 
 class ScorersField(forms.Field):
@@ -193,7 +216,15 @@ class ScorersField(forms.Field):
     AMOUNTS: ClassVar = {"ratio": "rate", "count": "count"}
 
     def clean(self, value: Any) -> dict[str, Any]:
-        return {key: self.parse_sampling(key, *texts) for key, texts in (value or {}).items()}
+        sampling, errors = {}, []
+        for key, texts in (value or {}).items():
+            try:
+                sampling[key] = self.parse_sampling(key, *texts)
+            except InputError as error:
+                errors.append(error)
+        if errors:
+            raise ValidationError(errors)
+        return sampling
 
     def parse_sampling(self, key: str, kind: str, amount: str) -> JSONObject:
         if kind not in self.AMOUNTS:
@@ -201,7 +232,7 @@ class ScorersField(forms.Field):
         try:
             number = parse_typed_json(amount.strip())
         except InvalidJSON as error:
-            raise ValidationError(f"{key}: the sampling must be a number.", code="invalid") from error
+            raise sampling_error(key, "Enter a number.") from error
         return {"sampling": {"type": kind, self.AMOUNTS[kind]: number}}
 
     def has_changed(self, initial: Any, data: Any) -> bool:

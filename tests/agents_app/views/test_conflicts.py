@@ -186,7 +186,7 @@ def test_an_error_is_shown_at_its_field(editor, agent):
         ({"default_options": '{"a": 1e400}'}, "default_options", ""),
         ({"metadata": '{"a": 1, "a": 2}'}, "metadata", ""),
         ({"scorers": ["x"], "scorers-x-type": "ratio", "scorers-x-amount": "2"}, "scorers", "less than or equal to 1"),
-        ({"scorers": ["x"], "scorers-x-type": "count", "scorers-x-amount": "many"}, "scorers", "must be a number"),
+        ({"scorers": ["x"], "scorers-x-type": "count", "scorers-x-amount": "many"}, "scorers", "Enter a number"),
         ({"instructions": "a\0b"}, "instructions", "Null"),
     ],
 )

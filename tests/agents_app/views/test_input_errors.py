@@ -172,3 +172,55 @@ def test_a_limit_of_a_background_task_is_told_at_its_input(publisher):
 
     assert "100" in error_of(html, 'name="background-retries-calculator"')
     assert visible_items(html, "background_inputs") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "message"),
+    [
+        ("ratio", "1.7", "This must be less than or equal to 1."),
+        ("count", "every", "Enter a number."),
+        ("ratio", "", "Enter a number."),
+    ],
+)
+def test_the_error_of_a_sampling_stands_at_its_amount(editor, kind, amount, message):
+    sent = {
+        "scorers": ["answer-length"],
+        "scorers-answer-length-type": [kind],
+        "scorers-answer-length-amount": [amount],
+    }
+
+    html = post(editor, AgentFactory(), sent)
+
+    assert error_of(html, 'name="scorers-answer-length-amount"') == message
+    assert f"Sampling of answer-length: {message}" in html
+    assert visible_items(html, "scorers") == []
+    assert 'id="id_scorers"' in html  # the link of the error leads here
+
+
+@pytest.mark.parametrize(
+    ("field", "sent"),
+    [
+        (
+            "scorers",
+            {
+                "scorers": ["answer-length"],
+                "scorers-answer-length-type": ["ratio"],
+                "scorers-answer-length-amount": ["5"],
+            },
+        ),
+        ("tools", {"tools": ["k" * 300]}),
+    ],
+)
+def test_a_response_of_htmx_puts_the_error_of_a_picker_at_its_field(editor, field, sent):
+    agent = AgentFactory()
+    data = form_data(editor.get(reverse("agents:edit", args=[agent.pk])).content.decode())
+    for name, values in sent.items():
+        data.setlist(name, values)
+
+    answer = editor.post(
+        reverse("versions:review", args=[agent.pk]), dict(data.lists()), headers={"HX-Request": "true"}
+    )
+
+    (place,) = re.findall(rf'<div[^>]*id="id_{field}_error"[^>]*>', answer.content.decode())
+    assert 'hx-swap-oob="true"' in place
+    assert " hidden" not in place
