@@ -1,12 +1,14 @@
-"""The start of a worker while the server of Temporal is starting."""
+"""The start and the stop of a worker while the server of Temporal starts, or does not respond."""
 
+import asyncio
 import socket
 import threading
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 
-from runs_app.engine.runners import temporal
+from runs_app.engine.runners import messages, temporal
 from runs_app.engine.runners.temporal import TemporalRunner
 from tests.durable.local_workers import TEMPORAL_NAMESPACE
 from tests.durable.test_temporal_encryption import forward
@@ -63,3 +65,17 @@ def test_a_worker_without_the_namespace_ends_with_the_reason(runner, settings, t
 
     with pytest.raises(RuntimeError, match="Namespace misspelt was not found"):
         runner.start_worker()
+
+
+def test_a_worker_stops_while_the_server_hangs(runner, monkeypatch):
+    async def hang():
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(temporal, "WORKER_STOP_TIMEOUT", 0.2)
+    monkeypatch.setattr(messages, "find_engine", lambda: None)  # that of the other tests does not stop
+    runner.worker = Mock(shutdown=hang)
+    drained = threading.Thread(target=runner.drain, daemon=True)
+    drained.start()
+    drained.join(10)
+
+    assert not drained.is_alive()

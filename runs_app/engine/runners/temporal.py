@@ -12,6 +12,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
@@ -28,6 +29,7 @@ TASK_QUEUE = "agentcms-runs"
 SERVER_TIMEOUT = 30.0  # seconds in which a worker finds a server that is ready
 SERVER_POLL_INTERVAL = 0.5  # seconds
 START_POLL_INTERVAL = 0.05  # seconds
+WORKER_STOP_TIMEOUT = 3.0  # seconds
 TEMPORAL_PAUSE = 5.0  # seconds without messages after a failure
 
 CallResult = TypeVar("CallResult")
@@ -109,4 +111,5 @@ class TemporalRunner(MessageRunner):
     def drain(self) -> None:
         super().drain()
         if self.worker is not None:
-            self.call(self.worker.shutdown()).result()
+            with suppress(TimeoutError):  # a server that hangs; the runs are handed over
+                self.call(self.worker.shutdown()).result(WORKER_STOP_TIMEOUT)
