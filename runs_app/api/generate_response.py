@@ -89,7 +89,8 @@ def generate_response(run: AgentRun) -> ResponseBody:
 
 def structured_output(run: AgentRun) -> object:
     """Return the answer of a run as an object. None if its caller has asked for a text, or it is no valid JSON."""
-    has_object = run.output and run.input.get("options", {}).get(STRUCTURED_OUTPUT) and run.finish_reason == "stop"
+    is_asked_for = bool(run.input.get("options", {}).get(STRUCTURED_OUTPUT))
+    has_object = is_asked_for and run.output and run.finish_reason != "tool-calls"
     try:
         return parse(run.output.encode()) if has_object else None
     except InvalidJSON:  # such as a number that a double cannot hold

@@ -79,9 +79,9 @@ class Recorder:
         self.texts.clear()
         self.add(build_chunk("step-start", messageId=self.message_id, request={}, warnings=[]))
 
-    def end_step(self, response: ModelResponse, *, calls: bool, is_stopped: bool = False) -> None:
-        """Record the end of a step with its usage and finish reason. A stop condition may end the run with it."""
-        is_continued = calls and not (is_stopped or self.has_client_calls)
+    def end_step(self, response: ModelResponse, *, calls: bool, is_last: bool = False) -> None:
+        """Record the end of a step with its usage and finish reason. The run may end with it although it `calls`."""
+        is_continued = calls and not (is_last or self.has_client_calls)
         reason = finish_reason(response)
         # Without calls of tools, the call is that of the structured output.
         self.finish_reason = "tool-calls" if calls else "stop" if reason == "tool-calls" else reason

@@ -75,9 +75,7 @@ def conversation_so_far(
 
 
 async def record_success(execution: RunExecution, run: AgentRun) -> None:
-    is_stopped = execution.prepared is not None and execution.prepared.deps.is_stopped
-    # The last step called tools, which were executed. Clients would take the reason for calls of their own.
-    finish_reason = "stop" if is_stopped else execution.recorder.finish_reason
+    finish_reason = finish_reason_of_run(execution)
     usage = execution.usage
     last = build_chunk(
         "finish",
@@ -99,6 +97,13 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         is_written = execution.close(last, **columns)
     if await is_written and "scoring" in columns:
         await run_db(send_scoring_job, columns["scoring"].job_id)
+
+
+def finish_reason_of_run(execution: RunExecution) -> str:
+    """Return the finish reason of the last step, unless that is of calls which are no calls of the API client."""
+    is_stopped = execution.prepared is not None and execution.prepared.deps.is_stopped
+    reason = execution.recorder.finish_reason
+    return "stop" if reason == "tool-calls" and (is_stopped or execution.answer is not None) else reason
 
 
 def record_cancelled(execution: RunExecution) -> None:

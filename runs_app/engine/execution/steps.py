@@ -12,6 +12,7 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.usage_limits import AnswerGuard, RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.recorder import Recorder
+from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 from runs_app.stop_conditions import STOP_WHEN
 
 Called = CallToolsNode[RunDeps, Any]  # a step whose tools are called
@@ -23,7 +24,7 @@ async def record_steps(
     """Iterate over the steps of the run and record the events of each."""
     called: Called | None = None
     async for node in model_run:
-        end_step(called, recorder, deps)
+        end_step(called, recorder, is_last=Agent.is_end_node(node))
         called = None
         if Agent.is_model_request_node(node):
             recorder.begin_step()
@@ -34,23 +35,25 @@ async def record_steps(
         elif Agent.is_call_tools_node(node):
             recorder.set_answer(node.model_response)
             await record_tool_calls(node, model_run, recorder)
-            called = end_unless_stoppable(node, recorder, deps)
-    end_step(called, recorder, deps)
+            called = end_unless_last(node, recorder, deps)
 
 
-def end_unless_stoppable(node: Called, recorder: Recorder, deps: RunDeps) -> Called | None:
-    """Record the end of a step whose tools were called. With a stop condition, which comes now, return the node."""
-    if STOP_WHEN in deps.options:
+def end_unless_last(node: Called, recorder: Recorder, deps: RunDeps) -> Called | None:
+    """Record the end of a step whose tools were called. Return the node if it may be the last one all the same.
+
+    A stop condition comes only now. A model may call tools together with its structured output.
+    """
+    if {STOP_WHEN, STRUCTURED_OUTPUT} & deps.options.keys():
         return node
-    end_step(node, recorder, deps)
+    end_step(node, recorder)
     return None
 
 
-def end_step(node: Called | None, recorder: Recorder, deps: RunDeps) -> None:
+def end_step(node: Called | None, recorder: Recorder, *, is_last: bool = False) -> None:
     """Record the end of a step, unless it waits for people. Then the next segment ends it."""
     if node is not None and not recorder.is_waiting:
         response = node.model_response
-        recorder.end_step(response, calls=calls_tools(response.tool_calls), is_stopped=deps.is_stopped)
+        recorder.end_step(response, calls=calls_tools(response.tool_calls), is_last=is_last)
 
 
 async def record_answer(

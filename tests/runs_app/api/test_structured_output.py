@@ -1,9 +1,11 @@
 """Answers that fit a JSON Schema of the caller."""
 
 import pytest
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.models import Agent
-from agents_app.registry import processor
+from agents_app.registry import Entry, Kind, processor, registry
+from runs_app.api.generate_response import generate_response
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -108,6 +110,39 @@ def test_tools_are_called_before_the_answer(editor):
 
     assert [step["finishReason"] for step in answer["steps"]] == ["tool-calls", "stop"]
     assert answer["object"]["city"].startswith("word-count says")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("tools", [["word-count"], ["place"]], ids=["of the agent", "of the client"])
+def test_a_model_may_answer_and_call_a_tool_at_once(editor, tools, durable):
+    """Let the answer end the run, although the model calls a tool with it."""
+
+    async def answer(messages, info):
+        calls = [("structured_output", '{"city": "Lisbon", "days": 3}'), *((name, '{"text": "x"}') for name in tools)]
+        yield {index: DeltaToolCall(*call, tool_call_id=call[0]) for index, call in enumerate(calls)}
+
+    def build_model(name, choice):
+        return FunctionModel(stream_function=answer)
+
+    registry.add(Entry(Kind.MODEL_PROVIDER, "hasty", "Hasty", target=build_model))
+    Agent.objects.get(pk="concierge").edit({"model": {"provider": "hasty", "name": "any"}})
+    body = {"messages": "Go", "structuredOutput": {"schema": SCHEMA}, "durable": durable, "clientTools": {"place": {}}}
+
+    answered = editor.post(PATH, body).body
+
+    assert (answered["object"]["city"], answered["finishReason"]) == ("Lisbon", "stop")
+    assert [call["payload"]["toolName"] for call in answered["toolCalls"]] == tools
+    run = AgentRun.objects.get()
+    kinds = [chunk["type"] for chunk in chunks(run, "tool-result", "step-finish", "object-result", "finish")]
+    assert kinds == ["tool-result", "step-finish", "object-result", "finish"]
+    assert not chunks(run, "step-finish")[0]["payload"]["stepResult"]["isContinued"]
+
+
+def test_the_finish_reason_of_the_provider_hides_no_object(editor):
+    editor.post(PATH, {"messages": "Lisbon for 3 days", "structuredOutput": {"schema": SCHEMA}})
+    AgentRun.objects.update(finish_reason="unknown")  # of servers that send none
+
+    assert generate_response(AgentRun.objects.get())["object"] == {"city": "Lisbon for 3 days", "days": 3}
 
 
 def test_a_text_has_no_object(editor):
