@@ -24,6 +24,10 @@ MAX_PARSED_LENGTH = 100_000  # characters of an error response that is parsed on
 _LONG_WORD = re.compile(r"[\w*./+=-]{20,}")
 _KEY_WORD = re.compile(r"\b(?:sk|key|AIza)[\w*-]{6,}")
 
+# How pydantic-ai says that a model was asked again, and what users read instead.
+NO_OUTPUT = "Exceeded maximum output retries"
+NO_OUTPUT_MESSAGE = "It was asked twice, but its answer was empty, or not the object that the schema describes."
+
 OUTAGE_MESSAGE = "The database was not available while the agent answered. Try again."
 UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The server log has the details."
 
@@ -80,6 +84,8 @@ def exceeded_limit(error: BaseException) -> str:
 def provider_reason(error: BaseException) -> str:
     """Return the message of the provider or of pydantic-ai as a sentence, without possible API keys."""
     text = _body_message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
+    if str(text).startswith(NO_OUTPUT):
+        return NO_OUTPUT_MESSAGE
     text = hide_keys(str(text)).strip()
     if len(text) > MAX_REASON_LENGTH:
         text = f"{text[:MAX_REASON_LENGTH]}…"

@@ -28,6 +28,10 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
         (ai.UsageLimitExceeded("exceed the request_limit of 2"), "The run reached its limit of steps"),
         (ai.UsageLimitExceeded("exceed the tool_calls_limit of 2"), "The run reached its limit of tool calls"),
         (ai.UsageLimitExceeded("exceed the total_tokens_limit of 2"), "The run reached its limit of tokens"),
+        (
+            ai.UnexpectedModelBehavior("Exceeded maximum output retries (1)"),
+            "used. It was asked twice, but its answer",
+        ),
         (ai.UnexpectedModelBehavior("what?"), "returned an answer that cannot be used. what?"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
