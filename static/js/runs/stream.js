@@ -144,13 +144,27 @@
   }
 
   listen("click", (event) => {
-    if (event.target.closest("[data-stop-all]")) {
+    const stopAll = event.target.closest("[data-stop-all]");
+    if (stopAll) {
+      passFocus(stopAll, runningAnswers()[0]);
       runningAnswers().forEach((element) => find("[data-stop]", element)?.click());
     }
     const stop = event.target.closest("[data-stop]");
     // Not at once: the browser does not submit a form by a disabled button.
-    if (stop) setTimeout(() => (stop.disabled = true));
+    if (stop) setTimeout(() => disable(stop));
   });
+
+  function disable(stop) {
+    passFocus(stop, stop.closest("[data-answer]"));
+    stop.disabled = true;
+  }
+
+  // A button that is hidden or disabled loses the focus to the beginning of the page.
+  function passFocus(button, answer) {
+    if (!answer || document.activeElement !== button) return;
+    answer.tabIndex = -1;
+    answer.focus({ preventScroll: true });
+  }
 
   // A request that did not reach the run can be repeated.
   listen("htmx:finally:request", ({ detail: { ctx } }) => {

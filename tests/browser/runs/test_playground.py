@@ -44,6 +44,7 @@ def test_an_answer_is_streamed_and_can_be_stopped(visit, slow, ask):
     expect(page.locator("[data-elapsed]")).to_have_text(re.compile(r"^\d+(\.\d)? s$"))
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".answer-end", has_text="Stopped.")).to_be_visible()
+    expect(page.locator("[data-answer]")).to_be_focused()
     expect(page.locator(".answer-text").last).to_contain_text("Once, in a house")
     assert STORY_ENDS not in page.locator("[data-answer]").inner_text()
     assert visitor.console == []
@@ -60,6 +61,7 @@ def test_all_columns_are_stopped_together(visit, slow, ask):
     page.get_by_role("button", name="Stop all").click()
 
     expect(page.locator(".answer-end", has_text="Stopped.")).to_have_count(3)
+    expect(page.locator("[data-answer]").first).to_be_focused()
     expect(page.get_by_role("button", name="Stop all")).to_be_hidden()
 
 
