@@ -9,6 +9,7 @@ import sys
 import tomllib
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -25,13 +26,13 @@ from agentcms_client import (
     experiments,
     pytest_plugin,
 )
-from agentcms_client.command import build_parser, exit_code
+from agentcms_client.command import build_parser, exit_code, run_options
 from agentcms_client.experiments import POLL_SECONDS, Request, run_steps, wait_steps
 from agentcms_client.outcomes import worse_scorers
 from django.core.management.base import BaseCommand
 
 from agentcms.settings import BASE_DIR
-from evals_app.management.commands.run_experiment import Command
+from evals_app.management.commands.run_experiment import Command, parse_bar, request_body
 from tests.served import Served
 
 CLIENT = BASE_DIR / "clients" / "python"
@@ -225,6 +226,15 @@ def test_the_plugin_says_what_a_mark_lacks(served, tmp_path):
     assert "Write @pytest.mark.agent_eval(agent=" in done.stdout + done.stderr
 
 
+def test_the_plugin_does_not_pass_over_a_dataset_without_items(monkeypatch):
+    mark = SimpleNamespace(args=(), kwargs={"agent": "clerk", "dataset": "empty", "per_item": True})
+    definition = SimpleNamespace(get_closest_marker={pytest_plugin.MARK: mark}.get)
+    monkeypatch.setattr(pytest_plugin, "find_items", lambda dataset_id: [])
+
+    with pytest.raises(pytest.UsageError, match="'empty' has no items"):
+        pytest_plugin.pytest_generate_tests(SimpleNamespace(definition=definition, fixturenames=["experiment"]))
+
+
 def test_the_plugin_reads_the_environment_like_the_command(monkeypatch):
     monkeypatch.setenv("AGENTCMS_URL", "http://cms\n")
     monkeypatch.setenv("AGENTCMS_API_KEY", "key\n")
@@ -270,3 +280,13 @@ def test_the_command_of_the_client_has_the_options_of_that_of_the_server():
 
     assert ours - of_client - of_django == {"--agent-version", "--user"}
     assert of_client - ours == {"--timeout"}
+
+
+def test_blanks_around_the_keys_of_scorers_do_not_count():
+    options = ["data", "--agent", "clerk", "--scorers", "exact, polite,", "--fail-under", "exact = 0.8"]
+
+    of_server = Command().create_parser("manage.py", "run_experiment").parse_args(options)
+    of_client = run_options(build_parser().parse_args(["run_experiment", *options]))
+
+    assert request_body(vars(of_server), "live")["scorerIds"] == of_client["scorers"] == ["exact", "polite"]
+    assert dict(map(parse_bar, of_server.fail_under)) == of_client["fail_under"] == {"exact": 0.8}

@@ -111,7 +111,7 @@ def exit_code(error: BarMissed | ExperimentFailed) -> ExitCode:
 def run_options(options: argparse.Namespace) -> JSONObject:
     """Return the arguments of `experiments.run` for the options of the command."""
     kind = next(kind for kind in TARGETS if getattr(options, kind) is not None)
-    keys = [key for key in (options.scorers or "").split(",") if key]
+    keys = [key for part in (options.scorers or "").split(",") if (key := part.strip())]
     names = ("version", "not_worse_than", "margin", "max_cost", "timeout", "repeats", "seed")
     return {
         "dataset_id": options.dataset,
@@ -162,7 +162,7 @@ class ProgressLine:
 
 def parse_bar(text: str) -> tuple[str, float]:
     """Return the scorer and the mean of SCORER=MEAN. Raise ArgumentTypeError."""
-    key, separator, value = text.rpartition("=")
+    key, separator, value = (part.strip() for part in text.rpartition("="))
     try:
         if not (key and separator):
             raise ValueError

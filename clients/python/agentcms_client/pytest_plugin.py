@@ -48,13 +48,15 @@ def read_mark(mark: pytest.Mark) -> JSONObject:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test for each item of the dataset, if the mark says `per_item`."""
+    """Make a test for each item of the dataset, if the mark says `per_item`. Raise UsageError without items."""
     mark = metafunc.definition.get_closest_marker(MARK)
     if mark is None or "experiment" not in metafunc.fixturenames:
         return
     options = read_mark(mark)
     if options.get("per_item"):
         items = find_items(options["dataset"])
+        if not items:  # pytest would skip the test, and the run would pass
+            raise pytest.UsageError(f"The dataset '{options['dataset']}' has no items. Add an item first.")
         names = [str(item.get("externalId") or item["id"]) for item in items]
         metafunc.parametrize("experiment", [item["id"] for item in items], indirect=True, ids=names)
 

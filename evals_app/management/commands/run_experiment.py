@@ -174,7 +174,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
 def request_body(options: JSONObject, version: str) -> JSONObject:
     """Return the body of a request that creates the same experiment."""
     kind = next(kind for kind in TARGETS if options[kind] is not None)
-    keys = [key for key in (options["scorers"] or "").split(",") if key]
+    keys = [key for part in (options["scorers"] or "").split(",") if (key := part.strip())]
     body: JSONObject = {
         "targetType": kind,
         "targetId": options[kind],
@@ -209,7 +209,7 @@ def reject_unusable(options: JSONObject) -> None:
 
 def parse_bar(text: str) -> tuple[str, float]:
     """Return the scorer and the mean of SCORER=MEAN. Raise CommandError."""
-    key, separator, value = text.rpartition("=")
+    key, separator, value = (part.strip() for part in text.rpartition("="))
     try:
         if not (key and separator and math.isfinite(float(value))):
             raise ValueError
