@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django import forms
@@ -14,10 +14,13 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import ConfigError
+from agents_app.forms.fields import OwnerField
+from evals_app.datasets.creation import create_dataset
+from evals_app.datasets.schema import parse_dataset
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.exchange.formats import find_format
 from evals_app.forms.key_lists import KeysField
-from evals_app.models import ItemVersion
+from evals_app.models import Dataset, ItemVersion
 
 
 class ItemFileForm(forms.Form):
@@ -79,6 +82,28 @@ class ReportingForm(forms.Form):
             wire = re.split(r"[.\[]", issue.field)[0]
             name = self.field_names.get(wire, re.sub(r"([A-Z])", r"_\1", wire).lower())
             self.add_error(name if name in self.fields else None, issue.message)
+
+
+class NewDatasetForm(ReportingForm):
+    """The name and the team of a new dataset."""
+
+    name = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}))
+    owner_id = OwnerField(
+        error_messages={"invalid_choice": "You cannot create datasets for this team. Choose one of your teams."}
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, owners: Sequence[str]) -> None:
+        super().__init__(data, auto_id="new_%s")
+        self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
+
+    def save(self) -> Dataset | None:
+        """Create the dataset of a valid form. Return None, with the errors in the form, if its schema has issues."""
+        try:
+            columns = parse_dataset({"name": self.cleaned_data["name"]})
+        except ConfigError as error:
+            self.add_issues(error)
+            return None
+        return create_dataset({**columns, "owner_id": self.cleaned_data["owner_id"]})
 
 
 class DatasetForm(ReportingForm):

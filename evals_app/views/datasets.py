@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
@@ -13,12 +12,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
-from agents_app.configuration.schema import ConfigError
+from agentcms.web.template_context import TemplateContext
 from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import selectable_owners
-from evals_app.datasets.creation import create_dataset
-from evals_app.datasets.schema import parse_dataset
 from evals_app.exchange.formats import FileFormat
+from evals_app.forms.datasets import NewDatasetForm
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.views.item_rows import item_row
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, may_edit
@@ -29,23 +27,24 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, may_edit
 def dataset_list(request: HttpRequest) -> HttpResponse:
     """List the datasets, or create one."""
     owners = selectable_owners(request.user, Role.EDITOR)
-    if request.method == "POST":
-        owner_id = request.POST.get("owner_id", "")
-        require_role(request.user, Role.EDITOR, owner_id)
-        try:
-            columns = parse_dataset({"name": request.POST.get("name", "")})
-        except ConfigError as error:
-            messages.error(request, " ".join(issue.message for issue in error.issues))
-            return redirect("evals:datasets")
-        return redirect("evals:dataset", create_dataset({**columns, "owner_id": owner_id}).pk)
+    form = NewDatasetForm(request.POST if request.method == "POST" else None, owners)
+    if form.is_bound:
+        require_role(request.user, Role.EDITOR, request.POST.get("owner_id", ""))
+        if form.is_valid() and (created := form.save()):
+            return redirect("evals:dataset", created.pk)
+    context = {**list_context(request), "owners": owners, "form": form}
+    return render(request, "evals/datasets.html", context, status=422 if form.is_bound else 200)
+
+
+def list_context(request: HttpRequest) -> TemplateContext:
+    """Return the template context of the datasets that a search finds."""
     archived = request.GET.get("archived") == "yes"
     datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
     if search := request.GET.get("q", ""):
         datasets = datasets.filter(contains_text("name", search))
     page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    context = {"nav": "evals", "page": page, "owners": owners, "search": search, "archived": archived}
-    context["query"] = query_of({"q": search, "archived": "yes" if archived else ""})
-    return render(request, "evals/datasets.html", context)
+    query = query_of({"q": search, "archived": "yes" if archived else ""})
+    return {"nav": "evals", "page": page, "search": search, "archived": archived, "query": query}
 
 
 def query_of(values: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ from evals_app.datasets.changes import add_items, change_item, delete_items
 from evals_app.models import Dataset, ItemVersion, ReleaseGate
 from evals_app.views import items
 from tests.evals_app.experiment_runs import make_dataset
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, MembershipFactory, member
 
 pytestmark = pytest.mark.django_db
 
@@ -44,6 +44,20 @@ def text(answer, status=200):
 
 def item():
     return ItemVersion.objects.filter(to_version=None).select_related("item").latest("created_at")
+
+
+@pytest.mark.parametrize("name", ["", " ", "n" * 201, "a\0b"])
+def test_an_invalid_name_of_a_dataset_is_an_error_at_its_field(client, editor, name):
+    MembershipFactory(user=editor, owner_id="lab", role="editor")
+
+    page = text(client.post("/datasets", {"name": name, "owner_id": "support"}), 422)
+
+    assert not Dataset.objects.exists()
+    assert '<details class="menu" id="new-dataset" open>' in page
+    assert '<div class="field-error" id="new_name_error" data-error-of="new_name">' in page
+    assert '<option value="support" selected>' in page  # what was chosen stays
+    client.post("/datasets", {"name": "Mine", "owner_id": "elsewhere"})
+    assert not Dataset.objects.exists()
 
 
 def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
