@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
+from agentcms.db.after_commit import call_after_commit
 from agents_app.editing.saving import agents_deleting
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested, approval_stored
@@ -16,6 +17,7 @@ from runs_app.approvals.resuming import release_deleted_runs
 from runs_app.background.delivery import note_woken_run
 from runs_app.background.endings import cancel_tasks_of_run, settle_task_of_child
 from runs_app.engine.run_ends import run_ended, run_ending
+from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table
@@ -71,4 +73,8 @@ def lock_unfinished_runs(instance: Agent, **kwargs: object) -> None:
     """
     unfinished = AgentRun.objects.filter(agent=instance).unfinished()
     AgentRun.objects.filter(Q(pk__in=unfinished.values("pk")) | Q(pk__in=unfinished.values("parent"))).lock_in_order()
-    release_deleted_runs(unfinished.values_list("pk", "parent_id"))
+    parents = dict(unfinished.values_list("pk", "parent_id"))
+    release_deleted_runs(parents.items())
+    call_after_commit(
+        notifier.notify, dict.fromkeys(parents, True)
+    )  # their readers need not wait until they look again

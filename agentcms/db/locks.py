@@ -1,4 +1,4 @@
-"""Locks on names, for counts and checks that no row can be locked for."""
+"""Locks on names, for counts and checks that no row can be locked for, and on rows to which others refer."""
 
 from django.db import connection
 from django.db.models import Model
@@ -15,6 +15,16 @@ def lock_name(name: str) -> None:
         with connection.cursor() as cursor:
             # A lock has a number. Two names with one number only wait for each other without need.
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
+def lock_referenced_rows() -> None:
+    """Lock the rows to which the rows of this transaction refer. Raise IntegrityError if one was deleted meanwhile.
+
+    Otherwise PostgreSQL looks for them at the commit, whose failure undoes the whole transaction. On SQLite there is
+    nothing to do: nobody deletes rows during a transaction.
+    """
+    if connection.vendor == "postgresql":
+        connection.check_constraints()
 
 
 def reserve_new_key(model: type[Model], key: str) -> None:

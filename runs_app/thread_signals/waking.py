@@ -6,11 +6,12 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from access_app.permissions import require_role
 from access_app.role import Role, RoleRequired
 from agentcms.db.column_values import ColumnValues
+from agentcms.db.locks import lock_referenced_rows
 from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 
 MAX_DELIVERIES = 3  # that take the same signal
 EXPECTED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist, AgentArchived, RoleRequired, ConfigError, ApiError)
+DELETED_MESSAGE = "The agent or the sender was deleted before the run could be started."
 UNEXPECTED_MESSAGE = "The run could not be started. The server log has the details."
 
 
@@ -121,11 +123,15 @@ def start_next(thread: Thread, signals: Sequence[Message]) -> AgentRun | None:
     try:
         # A savepoint: a failure here must not undo the end of the run before.
         with transaction.atomic():
-            return wake(thread, signals)
+            run = wake(thread, signals)
+            lock_referenced_rows()
+            return run
     except OUTAGE_ERRORS:
         raise  # the writer tries again
     except EXPECTED_ERRORS as error:
         refuse_signals(signals, refusal_reason(error))
+    except IntegrityError:
+        refuse_signals(signals, DELETED_MESSAGE)
     except Exception:
         log.exception("The signals of thread %s could not wake a run.", thread.pk)
         refuse_signals(signals, UNEXPECTED_MESSAGE)

@@ -1,22 +1,32 @@
 """The order in which transactions lock runs and agents. In another order each could wait for the other."""
 
 import time
+from datetime import timedelta
 from threading import Event
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.utils import timezone
 
 from agents_app.models import Agent
 from evals_app.datasets.deletion import delete_experiment
-from runs_app import scoring
+from memory_app.history.signal_markup import Signal
+from memory_app.models import Message
+from runs_app import scoring, signals
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun, ScorerCount
+from runs_app.resolution import stored_agents
+from runs_app.thread_signals import waking
+from runs_app.thread_signals.sending import IfActive, send_signal
 from tests.concurrently import run_concurrently
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, member
+from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+HOUR = timedelta(hours=1)
 PAUSE = 0.3  # seconds for which a transaction holds its first locks
 
 
@@ -78,3 +88,38 @@ def test_an_experiment_is_deleted_while_its_runs_are_written():
 
     assert answers == [None, None]
     assert AgentRun.objects.filter(cancel_requested_at=None).count() == 0
+
+
+def test_the_next_agent_of_a_thread_is_deleted_while_a_run_ends(agent, monkeypatch):
+    editor, following = member("editor"), AgentFactory()
+    thread = add_thread(editor, texts=[], agent=agent)
+    run = RunFactory(agent=agent, thread=thread, open=True, chunks=[], lease_until=timezone.now() + HOUR)
+    send_signal(
+        thread,
+        Signal("user", "Go on"),
+        user=editor,
+        agent=stored_agents.get(following.pk),
+        if_active=IfActive.QUEUE,
+    )
+    queue, is_starting = waking.queue_run, Event()
+
+    def queue_slowly(*args, **options):
+        is_starting.set()
+        time.sleep(PAUSE)
+        return queue(*args, **options)
+
+    monkeypatch.setattr(waking, "queue_run", queue_slowly)
+    monkeypatch.setattr(signals, "note_woken_run", lambda run: None)  # nobody executes it
+
+    def end():
+        with transaction.atomic():
+            run_ends.record_end(run_ends.lock_run(run.pk, AgentRun.objects.all()), status="succeeded", error="")
+
+    answers = run_concurrently([end, lambda: is_starting.wait(10) and following.delete()])
+
+    run.refresh_from_db()
+    assert answers[0] is None, answers
+    assert run.status == "succeeded"
+    assert not AgentRun.objects.filter(agent_key=following.pk).exists()
+    if connection.vendor == "postgresql":  # on SQLite, the deletion waits until the run is started
+        assert Message.objects.get(role="signal").delivery["error"] == waking.DELETED_MESSAGE
