@@ -21,7 +21,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_graph import End
 
 from runs_app.building.structured_output import reject_unfit_answer
-from runs_app.building.tool_names import tool_name
+from runs_app.building.tool_names import MAX_TOOL_NAME_LENGTH, tool_name
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events.recorder import reports_finish_reason
@@ -48,6 +48,8 @@ class StepPolicy(AbstractCapability[RunDeps]):
     async def prepare_tools(self, ctx: RunContext[RunDeps], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         active = ctx.deps.options.get("activeTools")
         tools = tool_defs if active is None else [tool for tool in tool_defs if tool_aliases(tool) & {*active}]
+        if ctx.deps.steps_before + ctx.run_step <= 1:
+            reject_impossible_choice(ctx.deps.options.get("toolChoice"), tools)
         if ctx.deps.is_experiment:
             return tools  # `ExperimentTools` declines the calls, unless a mock answers
         return [replace(tool, kind="unapproved") if needs_approval(tool, ctx.deps) else tool for tool in tools]
@@ -128,6 +130,16 @@ def tool_choice_settings(ctx: RunContext[RunDeps]) -> ModelSettings:
     if choice == "required":
         return ModelSettings(tool_choice="required")
     return ModelSettings(tool_choice=[tool_name(choice["toolName"])])
+
+
+def reject_impossible_choice(choice: Any, tools: Sequence[ToolDefinition]) -> None:
+    """Raise RunError if the model must call a tool that it does not have."""
+    if choice == "required" and not tools:
+        raise RunError("toolChoice requires a call of a tool, but this run has no tools. Use auto.", "no_tools")
+    if isinstance(choice, dict) and tool_name(choice["toolName"]) not in {tool.name for tool in tools}:
+        names = ", ".join(sorted(tool.name for tool in tools)) or "none"
+        name = choice["toolName"][:MAX_TOOL_NAME_LENGTH]
+        raise RunError(f"toolChoice names the tool {name}, which this run does not have. It has: {names}.", "no_tool")
 
 
 def needs_approval(tool: ToolDefinition, deps: RunDeps) -> bool:

@@ -45,6 +45,15 @@ def test_a_client_tool_call_ends_the_run(editor):
     assert end["payload"]["stepResult"] == {"reason": "tool-calls", "isContinued": False, "warnings": []}
 
 
+def test_a_call_of_a_client_tool_can_be_required(editor):
+    options = {"toolChoice": {"type": "tool", "toolName": "current-place"}}
+    agent = AgentFactory(model=DEMO, tools=["word-count"], memory={"options": {"workingMemory": {"enabled": True}}})
+
+    run = wait_for_end(start_run(agent, editor, "Hello", client_tools=PLACE, options=options))
+
+    assert (run.error, [call["payload"]["toolName"] for call in chunks(run, "tool-call")]) == ("", ["current-place"])
+
+
 def test_the_result_continues_the_conversation(editor):
     agent = AgentFactory(model=DEMO)
     first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE))

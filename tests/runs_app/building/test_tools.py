@@ -20,6 +20,7 @@ from runs_app.building.agent import build
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, UNREADABLE_RESULT_MESSAGE, UNREADABLE_VALUE
 from runs_app.building.tool_names import tool_name
 from runs_app.building.tools import to_tool_result
+from runs_app.exceptions import RunError
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 
@@ -357,6 +358,21 @@ def test_a_required_tool_applies_to_the_first_step(run):
 
     assert result.usage.tool_calls == 1
     assert "current-time" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"toolChoice": {"type": "tool", "toolName": "gone"}}, "the tool gone, which this run does not have"),
+        ({"toolChoice": {"type": "tool", "toolName": "calculator"}, "activeTools": ["word-count"]}, "calculator"),
+        ({"toolChoice": "required", "activeTools": []}, "this run has no tools"),
+    ],
+)
+def test_a_required_tool_that_is_missing_ends_the_run_with_a_reason(run, options, reason):
+    built = build({"model": DEMO, "tools": ["word-count", "calculator"]})
+
+    with pytest.raises(RunError, match=reason):
+        run(built, "Hello", options=options)
 
 
 def test_an_agent_in_code_is_built_like_a_stored_one(ask):
