@@ -68,7 +68,7 @@ class Evidence:
         of_place = (
             row for row in self.experiments if (row.snapshot_hash, row.dataset_id, row.dataset_version) == place
         )
-        return next((row for row in of_place if gate.scorer in row.summary.get("scorers", {})), None)
+        return next((row for row in of_place if uses_scorer(row, gate.scorer)), None)
 
     def statistic(self, experiment: Experiment, gate: ReleaseGate) -> float | None:
         """Return the statistic of a gate in an experiment, or None if it has no such score."""
@@ -131,6 +131,14 @@ def complete_experiments(agent: Agent) -> QuerySet[Experiment]:
         is_external=False,
         has_submitted_results=False,
     )
+
+
+def uses_scorer(experiment: Experiment, scorer: str) -> bool:
+    """Return whether an experiment uses a scorer, also if all its items failed, so that it has no figures."""
+    if scorer in experiment.summary.get("scorers", {}):
+        return True
+    keys = experiment.scorer_keys if experiment.scorer_keys is not None else experiment.dataset_scorer_keys
+    return not experiment.succeeded_count and scorer in (keys or [])
 
 
 def check_gates(agent: Agent, version: AgentVersion, gates: Iterable[ReleaseGate]) -> list[GateState]:

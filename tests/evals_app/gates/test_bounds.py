@@ -147,6 +147,17 @@ def test_more_failed_items_than_allowed_are_refused(agent, draft):
     assert (refusal(draft), live_number(agent)) == ("", 2)
 
 
+@pytest.mark.parametrize("columns", [{"scorer_keys": ["exact"]}, {"dataset_scorer_keys": ["exact"]}])
+def test_an_experiment_of_which_all_items_failed_is_the_last_one_of_its_scorers_alone(agent, draft, columns):
+    experiment_of(draft, days_ago=1)
+    failed = experiment_of(draft, failed=10)
+    Experiment.objects.filter(pk=failed.pk).update(summary={"scorers": {}}, **columns)
+
+    assert "10 items of its last experiment failed." in refusal(draft)
+    Experiment.objects.filter(pk=failed.pk).update(scorer_keys=["cites-source"])
+    assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
 def test_a_live_version_whose_items_failed_is_no_comparison(agent, draft):
     agent.gates.update(statistic="difference_to_live")
     experiment_of(draft)
