@@ -82,7 +82,8 @@ def describe_exception(error: BaseException) -> str:
 
 def describe_service_error(error: BaseException) -> str:
     """Return the class and the message of an error of a service that gets no user data."""
-    return SECRET_PATTERN.sub("***", f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}")
+    message = str(error).partition("\n")[0][:300]
+    return SECRET_PATTERN.sub("***", f"{type(error).__name__}: {message}".removesuffix(": "))
 
 
 def traceback_lines(error: BaseException) -> list[str]:

@@ -6,7 +6,8 @@ A message carries only the ID of a run. It may be lost, or arrive twice: the row
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import Future
 from uuid import UUID
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
@@ -29,8 +30,7 @@ class MessageRunner(ProcessRunner):
     reaches_workers = True  # the state that was logged last
 
     def __init__(self) -> None:
-        # A service that hangs holds its client for longer than a run may wait for it.
-        self.sender = ThreadPoolExecutor(MESSAGE_THREADS, thread_name_prefix="run-messages")
+        self.free_threads = threading.BoundedSemaphore(MESSAGE_THREADS)
 
     def send_message(self, run_id: UUID) -> None:
         """Send the ID of a run. Raise any exception if the service does not respond."""
@@ -74,7 +74,7 @@ class MessageRunner(ProcessRunner):
         if not self.circuit.allows_call():
             return False
         try:
-            self.sender.submit(self.send_message, run_id).result(MESSAGE_TIMEOUT)
+            self.send_in_thread(run_id)
         except Exception as error:  # each service has errors of its own
             self.circuit.record_failure()
             # A message has only the ID of a run.
@@ -82,6 +82,28 @@ class MessageRunner(ProcessRunner):
             return False
         self.circuit.record_success()
         return True
+
+    def send_in_thread(self, run_id: UUID) -> None:
+        """Send the ID of a run within MESSAGE_TIMEOUT, or raise an exception.
+
+        A service that hangs keeps the thread for longer. As a daemon, it does not keep the process from ending.
+        """
+        if not self.free_threads.acquire(timeout=MESSAGE_TIMEOUT):
+            raise TimeoutError("Earlier messages have not been sent yet.")
+        sent: Future[None] = Future()
+
+        def send() -> None:
+            try:
+                self.send_message(run_id)
+            except BaseException as error:
+                sent.set_exception(error)
+            else:
+                sent.set_result(None)
+            finally:
+                self.free_threads.release()
+
+        threading.Thread(target=send, name="run-message", daemon=True).start()
+        sent.result(MESSAGE_TIMEOUT)
 
     def drain(self) -> None:
         """Queue the durable runs of this process again and wake other workers."""

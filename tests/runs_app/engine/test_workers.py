@@ -4,14 +4,17 @@ import asyncio
 import socket
 import subprocess
 import sys
+import threading
 import time
 from datetime import timedelta
 from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
 from celery.signals import worker_ready
 from django.utils import timezone
 
+from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.celery import app
 from agentcms.server.processes import PROJECT
 from jobs_app.models import Heartbeat
@@ -19,6 +22,7 @@ from runs_app import tasks  # noqa: F401  connects the signal
 from runs_app.engine import engine, lifecycle, reaper, workers
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
+from runs_app.engine.runners.messages import MessageRunner
 from runs_app.models import AgentRun
 from tests.broker import broker
 from tests.factories import AgentFactory, member
@@ -129,6 +133,32 @@ def test_a_broker_that_hangs_delays_one_run_by_two_seconds():
 
     assert delays[0] < 4
     assert delays[1] < 1.5
+
+
+class HangingRunner(MessageRunner):
+    """A runner over a service that hangs."""
+
+    service, circuit = "The queue", CircuitBreaker(retry_after=5)
+
+    def __init__(self):
+        super().__init__()
+        self.is_over = threading.Event()
+
+    def send_message(self, run_id):
+        self.is_over.wait(30)
+
+
+def test_a_service_that_hangs_does_not_keep_the_process_from_ending(monkeypatch, caplog):
+    monkeypatch.setattr("runs_app.engine.runners.messages.MESSAGE_TIMEOUT", 0.1)
+    runner = HangingRunner()
+    try:
+        assert not runner.send(uuid4())
+        sending = [thread.daemon for thread in threading.enumerate() if thread.name.startswith("run-message")]
+    finally:
+        runner.is_over.set()
+
+    assert sending == [True]
+    assert messages(caplog) == ["The queue is unavailable: TimeoutError"]
 
 
 def test_the_log_says_once_that_workers_are_away_and_once_that_they_are_back(caplog):
