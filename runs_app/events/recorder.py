@@ -79,9 +79,12 @@ class Recorder:
         self.texts.clear()
         self.add(build_chunk("step-start", messageId=self.message_id, request={}, warnings=[]))
 
-    def end_step(self, response: ModelResponse, *, calls: bool, is_last: bool = False) -> None:
-        """Record the end of a step with its usage and finish reason. The run may end with it although it `calls`."""
-        is_continued = calls and not (is_last or self.has_client_calls)
+    def end_step(self, response: ModelResponse, *, calls: bool, is_last: bool | None = None) -> None:
+        """Record the end of a step with its usage and finish reason.
+
+        `is_last` is None if it is not known yet whether the run ends with the step. Then its calls decide.
+        """
+        is_continued = (calls if is_last is None else not is_last) and not self.has_client_calls
         reason = finish_reason(response)
         # Without calls of tools, the call is that of the structured output.
         self.finish_reason = "tool-calls" if calls else "stop" if reason == "tool-calls" else reason

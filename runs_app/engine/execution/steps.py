@@ -39,9 +39,9 @@ async def record_steps(
 
 
 def end_unless_last(node: Called, recorder: Recorder, deps: RunDeps) -> Called | None:
-    """Record the end of a step whose tools were called. Return the node if it may be the last one all the same.
+    """Record the end of a step whose tools were called. Return the node if only the next one shows how it ends.
 
-    A stop condition comes only now. A model may call tools together with its structured output.
+    A stop condition comes only now. A model may call tools together with its structured output, or is asked again.
     """
     if {STOP_WHEN, STRUCTURED_OUTPUT} & deps.options.keys():
         return node
@@ -49,7 +49,7 @@ def end_unless_last(node: Called, recorder: Recorder, deps: RunDeps) -> Called |
     return None
 
 
-def end_step(node: Called | None, recorder: Recorder, *, is_last: bool = False) -> None:
+def end_step(node: Called | None, recorder: Recorder, *, is_last: bool | None = None) -> None:
     """Record the end of a step, unless it waits for people. Then the next segment ends it."""
     if node is not None and not recorder.is_waiting:
         response = node.model_response

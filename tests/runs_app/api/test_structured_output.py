@@ -66,7 +66,10 @@ def test_an_object_that_does_not_fit_is_asked_for_again(editor, durable):
 
     assert "refused" in answer["object"]["city"]
     assert len(answer["steps"]) == 2
-    assert len(chunks(AgentRun.objects.get(), "object-result")) == 1
+    run = AgentRun.objects.get()
+    assert len(chunks(run, "object-result")) == 1
+    ends = [chunk["payload"]["stepResult"]["isContinued"] for chunk in chunks(run, "step-finish")]
+    assert ends == [True, False]
 
 
 @pytest.mark.parametrize("durable", [True, False])
