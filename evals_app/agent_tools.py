@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from agentcms.wire.canonical import comparable_texts
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.registry import scorer
 from evals_app.scorers.results import NO_TRUTH_MESSAGE
@@ -11,8 +12,9 @@ from evals_app.scorers.results import NO_TRUTH_MESSAGE
 NO_TRUTH: JSONObject = {"score": None, "reason": NO_TRUTH_MESSAGE}
 
 
-def plain_text(value: object) -> str:
-    return " ".join(str(value).split()).casefold()
+def plain_texts(answer: JSONValue, ground_truth: JSONValue) -> list[str]:
+    """Return an answer and the ground truth as texts, without their case and with single blanks."""
+    return [" ".join(text.split()).casefold() for text in comparable_texts(answer, ground_truth)]
 
 
 @scorer(
@@ -22,7 +24,10 @@ def plain_text(value: object) -> str:
 )
 def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float | JSONObject:
     """Return 1 if an answer equals the ground truth, but for case and white space, else 0."""
-    return NO_TRUTH if ground_truth is None else float(plain_text(answer) == plain_text(ground_truth))
+    if ground_truth is None:
+        return NO_TRUTH
+    given, expected = plain_texts(answer, ground_truth)
+    return float(given == expected)
 
 
 @scorer(
@@ -32,7 +37,10 @@ def exact(answer: JSONValue, ground_truth: JSONValue = None) -> float | JSONObje
 )
 def includes_ground_truth(answer: JSONValue, ground_truth: JSONValue = None) -> float | JSONObject:
     """Return 1 if an answer contains the ground truth, else 0."""
-    return NO_TRUTH if ground_truth is None else float(plain_text(ground_truth) in plain_text(answer))
+    if ground_truth is None:
+        return NO_TRUTH
+    given, expected = plain_texts(answer, ground_truth)
+    return float(expected in given)
 
 
 @scorer(

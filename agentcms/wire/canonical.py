@@ -29,6 +29,13 @@ def text_or_json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def comparable_texts(first: object, second: object) -> tuple[str, str]:
+    """Return two values as texts: equal ones if they are the same JSON. Beside a text, JSON is as people read it."""
+    if isinstance(first, str) or isinstance(second, str):
+        return text_or_json(first), text_or_json(second)
+    return canonical(first), canonical(second)
+
+
 def sha256_hex(canonical_text: str) -> str:
     """Return the SHA-256 of a canonical text, in hexadecimal."""
     return hashlib.sha256(canonical_text.encode()).hexdigest()

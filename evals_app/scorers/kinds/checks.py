@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rapidfuzz import fuzz
 
 from agentcms.plural import pluralize
-from agentcms.wire.canonical import json_equal, text_or_json
+from agentcms.wire.canonical import comparable_texts, json_equal, text_or_json
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.patterns import compile_pattern
@@ -21,12 +21,12 @@ Config = JSONObject
 Check = Callable[[Config, Answer], tuple[float, str]]
 
 
-def expected_text(config: Config, answer: Answer) -> str:
-    """Return the text of the configuration, or else the ground truth. Raise NotScorable without either."""
+def compared_texts(config: Config, answer: Answer) -> tuple[str, str]:
+    """Return the answer and the text of the configuration, or else the ground truth. Raise NotScorable without it."""
     value = config.get("value", answer.ground_truth)
     if value is None:
         raise NotScorable(NO_TRUTH_MESSAGE)
-    return text_or_json(value)
+    return comparable_texts(answer.output, value)
 
 
 def normalized(text: str, config: Config) -> str:
@@ -34,16 +34,18 @@ def normalized(text: str, config: Config) -> str:
 
 
 def includes(config: Config, answer: Answer) -> tuple[float, str]:
-    words = config.get("values") or [expected_text(config, answer)]
-    output = normalized(text_or_json(answer.output), config)
-    missing = [word for word in words if normalized(str(word), config) not in output]
+    if words := config.get("values"):
+        output = text_or_json(answer.output)
+    else:
+        output, *words = compared_texts(config, answer)
+    missing = [word for word in words if normalized(str(word), config) not in normalized(output, config)]
     # Not 1 - missing / all: 1 - 0.8 is less than 0.2 in binary, which a threshold of 0.2 would fail.
     return (len(words) - len(missing)) / len(words), f"Missing: {', '.join(map(str, missing))}." if missing else ""
 
 
 def equals(config: Config, answer: Answer) -> tuple[float, str]:
-    expected = normalized(expected_text(config, answer), config).strip()
-    is_equal = normalized(text_or_json(answer.output), config).strip() == expected
+    output, expected = (normalized(text, config).strip() for text in compared_texts(config, answer))
+    is_equal = output == expected
     return float(is_equal), "" if is_equal else "The answer differs from the expected text."
 
 
@@ -94,8 +96,7 @@ def at_most(name: str) -> Check:
 
 
 def similarity(config: Config, answer: Answer) -> tuple[float, str]:
-    expected = normalized(expected_text(config, answer), config)
-    output = normalized(text_or_json(answer.output), config)
+    output, expected = (normalized(text, config) for text in compared_texts(config, answer))
     if len(expected) * len(output) > MAX_CHARACTER_PAIRS:
         raise NotScorable(f"Texts of {len(output):,} and {len(expected):,} characters are too long to compare.")
     return fuzz.ratio(output, expected) / 100, ""

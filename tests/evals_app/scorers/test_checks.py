@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from evals_app.agent_tools import exact
 from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ToolUse
@@ -87,6 +88,20 @@ def test_reasons_count_in_words():
 def test_similarity_compares_with_the_ground_truth():
     assert 0.2 < score_by_check({"check": "similarity"}, ANSWER).score < 1
     assert score_by_check({"check": "similarity", "value": ANSWER.output}, ANSWER).score == 1
+
+
+@pytest.mark.parametrize("check", ["equals", "includes", "similarity", None])
+def test_an_object_equals_its_ground_truth_whatever_the_order_of_its_keys_is(check):
+    answer = Answer("", {"room": 12, "Beds": [{"a": None, "b": 1.0}]}, {"Beds": [{"b": 1, "a": None}], "room": 12})
+    other = replace(answer, output={"room": 13, "Beds": []})
+
+    scores = [
+        score_by_check({"check": check}, one).score if check else exact(one.output, one.ground_truth)
+        for one in (answer, other)
+    ]
+
+    assert scores[0] == 1
+    assert scores[1] < 1
 
 
 def test_a_json_answer_is_validated():
