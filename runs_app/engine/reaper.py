@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from agentcms.db.compiled_query import compiled_query
 from agentcms.db.outages import logging_errors
 from runs_app.approvals.expiry import expire_calls
-from runs_app.engine import leases, run_ends
+from runs_app.engine import leases, run_ends, workers
 from runs_app.engine.engine import find_engine
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
@@ -74,14 +74,15 @@ def reap_once() -> None:
 
 
 def dispatch_again(run_id: UUID) -> None:
-    """Take a queued run if this process executes runs, or else dispatch it again.
+    """Take a queued run if this process executes runs, or else dispatch it unless workers do so.
 
-    Another message might be lost as well, or wait for a thread of a worker whose jobs take long.
+    Another message might be lost as well, or wait for a thread of a worker whose jobs take long. While all workers are
+    full, each round of each process would send further ones.
     """
     engine = find_engine()
     if engine is not None and engine.takes_queued:
         engine.offer(run_id)
-    else:
+    elif not workers.is_any_alive():
         get_runner().dispatch(run_id)
 
 

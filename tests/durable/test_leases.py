@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from runs_app.engine import leases, reaper, run_ends
+from runs_app.engine import leases, reaper, run_ends, workers
 from runs_app.engine.engine import get_engine
 from runs_app.engine.journal import UNKNOWN_OUTCOME_MESSAGE
 from runs_app.engine.start import rows
@@ -272,12 +272,17 @@ def test_a_run_that_waits_for_long_is_dispatched_again(queued, monkeypatch):
     dispatched = []
     monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": dispatched.append}))
     monkeypatch.setattr(reaper, "find_engine", lambda: None)  # as in a process that executes no runs
+    monkeypatch.setattr(workers, "is_any_alive", lambda: False)
 
     reaper.reap_once()
     assert dispatched == []
     AgentRun.objects.filter(pk=queued.pk).update(created_at=timezone.now() - timedelta(seconds=6))
     reaper.reap_once()
+    assert dispatched == [queued.pk]
 
+    # Workers take it themselves. If they are full, each process would send messages each second.
+    monkeypatch.setattr(workers, "is_any_alive", lambda: True)
+    reaper.reap_once()
     assert dispatched == [queued.pk]
 
 
