@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.caller import Caller
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from jobs_app.kinds import kind_title, kind_titles
@@ -123,7 +124,7 @@ class JobAdmin(ReadOnlyAdmin):
         for job in failed:
             job.requeue()  # beat sends it
         level = messages.SUCCESS if failed else messages.WARNING
-        self.message_user(request, f"{len(failed)} of {len(jobs)} jobs queued again.", level)
+        self.message_user(request, f"{len(failed)} of {pluralize(len(jobs), 'job')} queued again.", level)
 
     @admin.display(description="Kind", ordering="kind")
     def kind_title(self, job: Job) -> str:

@@ -15,6 +15,7 @@ from access_app.admin_access import ReadOnlyAdmin, list_text
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from evals_app.datasets.settings import change_settings
 from evals_app.models import Dataset
 from evals_app.views.item_rows import item_row
@@ -90,7 +91,7 @@ class DatasetAdmin(ReadOnlyAdmin):
             verb = "Archived." if archived else "Unarchived."
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, verb)
         state = "archived" if archived else "unarchived"
-        messages.success(request, f"{len(rows)} of {len(datasets)} datasets were {state}.")
+        messages.success(request, f"{len(rows)} of {pluralize(len(datasets), 'dataset')} {state}.")
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, dataset: Dataset) -> str:

@@ -70,7 +70,9 @@ class ExperimentAdmin(ReadOnlyAdmin):
         ]
         if rows:
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
-        messages.success(request, f"{len(rows)} of {len(experiments)} experiments were cancelled. Results stay.")
+        messages.success(
+            request, f"{len(rows)} of {pluralize(len(experiments), 'experiment')} cancelled. Results stay."
+        )
 
     @admin.display(description="scorers")
     def scorers(self, experiment: Experiment) -> str:

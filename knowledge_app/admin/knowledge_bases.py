@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
+from agentcms.plural import pluralize
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeBase
@@ -81,7 +82,9 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
         rows = [base for base in bases if has_role(request.user, Role.EDITOR, base.owner_id)]
         for base in rows:
             enqueue_reindexing(base, request.user)
-        messages.success(request, f"{len(rows)} of {len(bases)} knowledge bases are being indexed again.")
+        messages.success(
+            request, f"{len(rows)} of {pluralize(len(bases), 'knowledge base')} queued to be indexed again."
+        )
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, base: KnowledgeBase) -> str:

@@ -258,4 +258,5 @@ def test_deleting_selected_memberships_can_be_cancelled(client):
     client.post(url, {**action, "post": "yes"})
 
     assert f'href="{url}">Cancel</a>' in page
+    assert "The selected membership is deleted with" in page
     assert not Membership.objects.filter(pk=membership.pk).exists()

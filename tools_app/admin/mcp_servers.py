@@ -20,6 +20,7 @@ from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
@@ -229,7 +230,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         for reason in reasons:
             messages.error(request, reason)
         state = "enabled" if is_enabled else "disabled"
-        messages.success(request, f"{len(rows) - len(reasons)} of {len(servers)} servers {state}.")
+        messages.success(request, f"{len(rows) - len(reasons)} of {pluralize(len(servers), 'server')} {state}.")
 
     @staticmethod
     def try_to_switch(request: HttpRequest, row: McpServer, is_enabled: bool) -> str:
@@ -244,7 +245,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         rows = [row for row in servers if row.editable_by(request.user)]
         for row in rows:
             enqueue_listing(row, request.user)
-        messages.success(request, f"The tools of {len(rows)} of {len(servers)} servers are being listed.")
+        messages.success(request, f"The tools of {len(rows)} of {pluralize(len(servers), 'server')} are being listed.")
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, row: McpServer) -> str:

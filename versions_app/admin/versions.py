@@ -280,7 +280,9 @@ class AgentVersionAdmin(HistoryAdmin):
                     row = self.lock_agent_of(request, version, Role.EDITOR)
                     version.update_description_locked(row, pinned=pinned)
                     updated += 1
-        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {updated} of {len(selected)} versions.")
+        self.message_user(
+            request, f"{'Pinned' if pinned else 'Unpinned'} {updated} of {pluralize(len(selected), 'version')}."
+        )
         return None
 
     def _render_pin_confirmation(

@@ -105,10 +105,11 @@ def test_a_dataset_that_is_deleted_meanwhile_keeps_back_no_other(client, staff, 
 
 def test_a_dataset_is_read_only_and_archived_by_an_action(client, staff, experiment):
     page = text(client.get(f"{DATASETS}support/change/"))
-    client.post(DATASETS, {"action": "archive", "_selected_action": ["support"]})
+    answer = client.post(DATASETS, {"action": "archive", "_selected_action": ["support"]}, follow=True)
 
     assert 'name="_save"' not in page
     assert "When do you open?" not in page
+    assert "1 of 1 dataset archived." in text(answer)
     assert Dataset.objects.get().archived_at is not None
     client.post(DATASETS, {"action": "unarchive", "_selected_action": ["support"]})
     assert Dataset.objects.get().archived_at is None

@@ -83,7 +83,7 @@ def test_the_action_of_the_list_changes_no_such_server_either(client, manager, o
     )
 
     texts = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert texts == ["The MCP server was deleted meanwhile, or moved to another team.", "0 of 1 servers disabled."]
+    assert texts == ["The MCP server was deleted meanwhile, or moved to another team.", "0 of 1 server disabled."]
     assert is_unchanged()
 
 

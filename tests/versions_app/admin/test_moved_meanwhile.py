@@ -39,7 +39,7 @@ def test_no_action_changes_a_version_of_another_team(client, agent, action):
     answer = act(client, agent.versions.get(version_number=1), action)
 
     texts = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert texts == ["Pinned 0 of 1 versions." if action == "pin" else VERSION_GONE_MESSAGE]
+    assert texts == ["Pinned 0 of 1 version." if action == "pin" else VERSION_GONE_MESSAGE]
     assert is_unchanged(agent)
 
 
