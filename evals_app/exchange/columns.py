@@ -59,7 +59,9 @@ def resolve_columns(header: Sequence[str], columns: JSONMapping | None) -> Colum
         else:
             resolved[name] = target
     issues += [
-        Issue("columns", f"The file has no column “{name}”.") for name in columns or {} if name not in set(header)
+        Issue("columns", f"The file has no column “{name}”.")
+        for name in columns or {}
+        if name.strip() and name not in header
     ]
     issues += _target_issues([target for target in resolved.values() if target])
     if issues:

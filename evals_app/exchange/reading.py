@@ -70,10 +70,12 @@ def read_rows(file: IO[bytes], file_format: str, columns: ColumnTargets | None =
 
 
 def read_header(file: IO[bytes]) -> list[str]:
-    """Return the names of the columns of a CSV file. Raise UnreadableFile."""
+    """Return the names of the columns of a CSV file, without blank ones at the end. Raise UnreadableFile."""
     file.seek(0)
     _, header = next(_csv_records(file), (0, []))
-    if not any(name.strip() for name in header):
+    while header and not header[-1].strip():  # spreadsheets save columns that are empty by now
+        header.pop()
+    if not header:
         raise UnreadableFile(1, "The first line must have the names of the columns.")
     return header
 

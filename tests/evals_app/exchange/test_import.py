@@ -62,6 +62,16 @@ def test_columns_are_mapped_to_fields_and_keys(editor, support, person):
     assert not JobFile.objects.exists()
 
 
+@pytest.mark.parametrize("options", [{}, {"columns": {"input": "input", "groundTruth": "groundTruth", "": None}}])
+def test_blank_columns_at_the_end_are_left_out_unless_they_have_cells(editor, support, options):
+    result = import_items(editor, "support", "input,groundTruth,,\nOne,Two,,\nThree,Four\n", "csv", **options)
+    refused = import_items(editor, "support", "input,,\nFive,,Six\n", "csv")
+
+    assert [(row.input, row.ground_truth) for row in current()] == [("One", "Two"), ("Three", "Four")]
+    assert (result["added"], refused["faults"][0][0]) == (2, 2)
+    assert "more cells than the first line has columns" in refused["faults"][0][1]
+
+
 def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, support, settings):
     settings.RUN_MAX_INPUT = 1024
     Dataset.objects.update(ground_truth_schema={"type": "string"})
