@@ -51,7 +51,8 @@ def add_item(request: HttpRequest, dataset_id: str) -> HttpResponse:
         try:
             add_items(dataset, [parse_item({"input": None, **form.body})])
             messages.success(request, f"Item added as version {dataset.version}.")
-            return redirect("evals:dataset", dataset.pk)
+            # To the input of the next item, which has the focus then.
+            return redirect(f"{reverse('evals:dataset', args=[dataset.pk])}#new-input")
         except ConfigError as error:
             form.add_issues(error)
         except ApiError as error:

@@ -62,13 +62,15 @@ def test_an_invalid_name_of_a_dataset_is_an_error_at_its_field(client, editor, n
 
 def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
     path = client.post("/datasets", {"name": "Support questions", "owner_id": "support"}).url
-    client.post(f"{path}/items/add", {"input": "When do you open?", "ground_truth": '{"hour": 9}'})
+    added = client.post(f"{path}/items/add", {"input": "When do you open?", "ground_truth": '{"hour": 9}'})
     first = item()
     edit = f"{path}/items/{first.item_id}/edit"
     form = text(client.get(edit, headers=HTMX))
     saved = client.post(edit, {"base": "1", "input": "When?\r\nNow?", "ground_truth": "At nine."}, headers=HTMX)
     cancelled = text(client.get(f"{path}/items/{first.item_id}/row", headers=HTMX))
 
+    assert added.url == f"{path}#new-input"  # for the next item
+    assert 'id="new-input"' in text(client.get(path))
     assert first.ground_truth == {"hour": 9}
     assert 'name="ground_truth" rows="4"' in form
     assert "At nine." in text(saved)
