@@ -43,6 +43,7 @@ AgentTool = Tool[RunDeps]
 ToolHandler = Callable[[RunContext[RunDeps], Mapping[str, Any]], Awaitable[Any]]
 
 MAX_RESULT_SIZE = 256 * 1024  # bytes of the text that a model gets
+NAMELESS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)  # kinds of parameters
 
 
 def registered_tool(key: str, entry: Entry) -> AgentTool:
@@ -193,17 +194,25 @@ async def ask_person(entry: Entry | None, context: RunContext[RunDeps], argument
 
 
 def with_run_context(function: Any, handler: ToolHandler) -> Any:
-    """Return a function with the run context and the parameters of `function`, which calls the handler."""
+    """Return a function with the run context and the parameters of `function`, which calls the handler.
+
+    Raise TypeError if a parameter of `function` has no name for its callers.
+    """
 
     @wraps(function)
-    async def call(context: RunContext[RunDeps], **arguments: Any) -> Any:
+    async def call(context: RunContext[RunDeps], /, **arguments: Any) -> Any:
         return await handler(context, arguments)
 
     signature = inspect.signature(function, eval_str=True)
-    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[RunDeps])
+    if nameless := [str(parameter) for parameter in signature.parameters.values() if parameter.kind in NAMELESS]:
+        raise TypeError(f"Tools get their arguments by name. Let {', '.join(nameless)} be ordinary parameters.")
+    name = "context"
+    while name in signature.parameters:
+        name += "_"
+    context = inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[RunDeps])
     result: JSONValue = call
     result.__signature__ = signature.replace(parameters=[context, *signature.parameters.values()])
-    result.__annotations__ = {"context": RunContext[RunDeps], **inspect.get_annotations(function, eval_str=True)}
+    result.__annotations__ = {name: RunContext[RunDeps], **inspect.get_annotations(function, eval_str=True)}
     del result.__wrapped__  # otherwise inspection would use the signature of the wrapped function
     return result
 

@@ -20,14 +20,14 @@ _tool_pool = ThreadPoolExecutor(32, thread_name_prefix="runs-tools")
 
 
 async def run_db(
-    function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+    function: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
     """Call a function that queries the database. Its connection returns to the pool afterwards."""
     return await _run_in(_database_pool, partial(function, *args, **kwargs))
 
 
 async def run_blocking(
-    function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+    function: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
     """Call a function that may block for long. Cancelling the caller does not stop the function."""
     return await _run_in(_tool_pool, partial(function, *args, **kwargs))

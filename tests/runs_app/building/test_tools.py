@@ -15,7 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.editing.archiving import archive_locked
 from agents_app.models import Agent
-from agents_app.registry import Kind, registry, tool
+from agents_app.registry import Kind, registry, tool, workflow
 from runs_app.building.agent import build
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, UNREADABLE_RESULT_MESSAGE, UNREADABLE_VALUE
 from runs_app.building.tool_names import tool_name
@@ -104,6 +104,36 @@ def test_a_tool_is_found_by_id_where_no_key_matches(call_tool):
         return "dong " * times
 
     assert call_tool('Use tower {"times": 2}', tools=["tower"]) == ("dong dong ", "success")
+
+
+def test_the_parameters_of_a_tool_may_have_any_name(call_tool):
+    @tool("odd-names")
+    def join(context: str, function: str, context_: str = "") -> str:
+        return f"{context} {function}{context_}"
+
+    @workflow("odd-flow")
+    def repeat(function: str) -> str:
+        return function
+
+    called = call_tool('Use odd-names {"context": "In", "function": "use"}', tools=["odd-names"])
+    flowed = call_tool('Use workflow-odd-flow {"function": "on"}', workflows=["odd-flow"])
+
+    assert (called, flowed) == (("In use", "success"), ("on", "success"))
+
+
+def test_a_tool_with_a_parameter_without_a_name_is_left_out():
+    @tool("listed")
+    def listed(*words: str) -> str:
+        return " ".join(words)
+
+    @tool("placed")
+    def placed(word: str, /) -> str:
+        return word
+
+    built = build({"name": "Concierge", "model": DEMO, "tools": ["listed", "placed"]})
+
+    assert [warning.key for warning in built.warnings] == ["listed", "placed"]
+    assert not built.tools
 
 
 def test_a_tool_can_be_asynchronous(call_tool):
