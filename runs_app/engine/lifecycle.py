@@ -42,9 +42,12 @@ def report_worker() -> None:
 
 def shut_down_worker() -> None:
     """Hand over the runs of this worker."""
-    shut_down_runs()
+    if (running := engine.find_engine()) is not None:
+        running.is_stopping = True  # so that the reaper writes no further heartbeat
+    # First, because tools may take seconds to finish: until then, new runs would be left to this worker.
     with suppress(DatabaseError):  # the heartbeat expires by itself within seconds
         workers.end_heartbeat()
+    shut_down_runs()
 
 
 @on_shutdown

@@ -226,6 +226,18 @@ def test_the_age_of_a_heartbeat_is_by_the_clock_of_the_database(monkeypatch):
     assert workers.is_any_alive()
 
 
+def test_new_runs_are_not_left_to_a_worker_whose_tools_finish(monkeypatch):
+    monkeypatch.setattr(get_engine(), "is_stopping", False)  # restores it
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+    alive_at_drain = []
+    monkeypatch.setattr(lifecycle, "shut_down_runs", lambda: alive_at_drain.append(workers.is_any_alive()))
+
+    lifecycle.shut_down_worker()
+
+    assert alive_at_drain == [False]
+    assert get_engine().is_stopping
+
+
 def test_a_worker_says_that_it_lives_until_it_stops(monkeypatch):
     load_execute_run()
     monkeypatch.setattr(workers, "_written_at", float("-inf"))
