@@ -39,7 +39,7 @@ def target_of_name(name: str) -> str | None:
     if name in ITEM_FIELDS or name in JSON_COLUMNS:
         return name
     field, dot, key = name.partition(".")
-    return name if dot and key and field in OBJECT_FIELDS else None
+    return name if dot and key and field in OBJECT_FIELDS and "\0" not in key else None
 
 
 def resolve_columns(header: Sequence[str], columns: JSONMapping | None) -> ColumnTargets:

@@ -24,6 +24,7 @@ DELIMITERS = (",", ";", "\t")
 CHUNK_SIZE = 1 << 16
 EXTRA_CELLS = "\0"  # a name that no spreadsheet writes
 NOT_UTF8_MESSAGE = "This is not UTF-8. Save the file as UTF-8."
+NUL_MESSAGE = "The names of columns must not contain a NUL character. Save the file as UTF-8."
 LINE_ENDS_MESSAGE = "The line ends cannot be read. Save the file with line ends of Unix or Windows."
 NOT_A_LIST_MESSAGE = 'The file must be a JSON array of items, such as [{"input": "…"}].'
 
@@ -77,6 +78,8 @@ def read_header(file: IO[bytes]) -> list[str]:
         header.pop()
     if not header:
         raise UnreadableFile(1, "The first line must have the names of the columns.")
+    if any("\0" in name for name in header):  # a database refuses it; UTF-16 has one in each letter
+        raise UnreadableFile(1, NUL_MESSAGE)
     return header
 
 

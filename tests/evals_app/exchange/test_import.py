@@ -108,6 +108,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
         ("input,input.a\nOne,Two\n", "csv", (1, "columns: More than one column is mapped to input.")),
         (MANY_COLUMNS, "csv", (1, "columns: The file has more than 200 columns. Delete those that you do not need.")),
         ('input\nOne\n"Two\n', "csv", (3, "The row cannot be read: unexpected end of data.")),
+        ("i\0n\0,\0\nOne,Two\n", "csv", (1, "must not contain a NUL character. Save the file as UTF-8.")),
         ("input\rOne\rTwo\r", "csv", (1, "Save the file with line ends of Unix or Windows.")),
         (b"input\nOne\n\xff\n", "csv", (3, "This is not UTF-8.")),
         ('{"input": 1}\n[]\n', "jsonl", (2, "This is no JSON object.")),

@@ -105,12 +105,14 @@ def test_faulty_files_and_mappings_start_nothing(client, editor, settings):
     assert "must end with .csv" in text(upload(client, b"x", "image.png"), 422)
     broken = upload(client, b'a\n"b\n').url
     assert "The file cannot be read." in text(client.get(broken))
+    assert "must not contain a NUL character." in text(client.get(upload(client, b"a\0,b\n1,2\n").url))
     path = upload(client, b"a,b\n1,2\n").url
     assert "The file was" not in text(client.get(path))
     assert "No column is the input." in text(client.post(path, {"column-0": "", "column-1": "groundTruth"}), 422)
     assert "More than one column is mapped to input." in text(
         client.post(path, {"column-0": "input", "column-1": "input"}), 422
     )
+    assert "No column is the input." in text(client.post(path, {"column-0": "input.a\0"}), 422)
     settings.IMPORT_MAX_BYTES = 3
     assert "larger than" in text(upload(client, b"input\nOne\n"), 422)
     assert not Job.objects.filter(kind="import_items").exists()
