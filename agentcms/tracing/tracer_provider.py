@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -108,7 +109,8 @@ def open_span(
         yield opened
     except BaseException as error:
         opened.set_attribute("error.type", type(error).__qualname__)
-        opened.set_status(StatusCode.ERROR)
+        if not isinstance(error, CancelledError):  # a user cancelled the run, or this process stops
+            opened.set_status(StatusCode.ERROR)
         raise
     finally:
         detach(token)

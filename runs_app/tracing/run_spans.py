@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
     from pydantic_ai.capabilities import AbstractCapability
 
+    from runs_app.events.pending_runs import RunEnd
+
 
 @asynccontextmanager
 async def run_span(run: AgentRun) -> AsyncIterator[Span | None]:
@@ -49,12 +51,16 @@ def run_attributes(run: AgentRun) -> dict[str, str | int]:
     }
 
 
-def record_status(span: Span | None, status: str) -> None:
-    """Add the status of a run to its span. The message of a failure may quote a prompt, so it is left out."""
+def record_status(span: Span | None, end: RunEnd) -> None:
+    """Add the status of a run to its span: that of its end, or `queued` if another process continues it.
+
+    The message of a failure may quote a prompt, so it is left out.
+    """
     if span is None:
         return
     from opentelemetry.trace import StatusCode
 
+    status = end.get("status", AgentRun.Status.QUEUED)
     span.set_attribute("agentcms.run.status", status)
     if status == AgentRun.Status.FAILED:
         span.set_status(StatusCode.ERROR)

@@ -68,14 +68,14 @@ def test_a_worker_without_the_namespace_ends_with_the_reason(runner, settings, t
 
 
 def test_a_worker_stops_while_the_server_hangs(runner, monkeypatch):
-    async def hang():
-        await asyncio.sleep(60)
-
+    is_over = asyncio.Event()
     monkeypatch.setattr(temporal, "WORKER_STOP_TIMEOUT", 0.2)
     monkeypatch.setattr(messages, "find_engine", lambda: None)  # that of the other tests does not stop
-    runner.worker = Mock(shutdown=hang)
+    runner.worker = Mock(shutdown=is_over.wait)
     drained = threading.Thread(target=runner.drain, daemon=True)
     drained.start()
     drained.join(10)
 
     assert not drained.is_alive()
+    runner.loop.call_soon_threadsafe(is_over.set)
+    runner.call(asyncio.sleep(0.05)).result(10)

@@ -24,6 +24,8 @@ from runs_app.models import AgentRun
 from runs_app.tracing import run_spans
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
     from runs_app.engine.engine import Engine
 
 MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops them
@@ -32,12 +34,10 @@ MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops 
 async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None) -> RunResult:
     """Execute a run and write its end. A durable run may instead be handed over to another process."""
     async with run_spans.run_span(run) as span:
-        result = await execute_in_span(engine, run, tree)
-        run_spans.record_status(span, result.status)
-        return result
+        return await execute_in_span(engine, run, tree, span)
 
 
-async def execute_in_span(engine: Engine, run: AgentRun, tree: RunTree | None) -> RunResult:
+async def execute_in_span(engine: Engine, run: AgentRun, tree: RunTree | None, span: Span | None) -> RunResult:
     execution = RunExecution(engine, run.pk, execute_run, run.is_durable)
     current_journal.set(None)  # a tool of a durable run may have started this one
     if not run.is_durable:
@@ -48,12 +48,14 @@ async def execute_in_span(engine: Engine, run: AgentRun, tree: RunTree | None) -
         await run_within_timeout(execution, run, tree)
     except asyncio.CancelledError:
         record_cancelled(execution)
+        run_spans.record_status(span, execution.columns)
         raise
     except Exception as error:
         record_failure(execution, error)
     else:
         await record_output(execution, run)
     columns = execution.columns
+    run_spans.record_status(span, columns)
     return RunResult(columns.get("status", ""), columns.get("output", ""), columns.get("error", ""))
 
 

@@ -10,12 +10,13 @@ from agents_app.registry import tool
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app import scoring
+from runs_app.engine import run_ends
 from runs_app.models import AgentRun
 from tests.agentcms.tracing.conftest import wait_for_spans_of_runs
 from tests.api_client import Caller
 from tests.collector import attributes
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO, start_run, wait_for_end
+from tests.runs import DEMO, SLOW, start_run, wait_for_end
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
@@ -86,6 +87,17 @@ def test_the_span_of_a_run_says_what_ran_and_hides_the_owner(agent, user, flushe
         "agentcms.segment": 0,
         "agentcms.run.status": "succeeded",
     }
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_cancelled_run_is_no_error(user, flushed, is_durable):
+    run = start_run(AgentFactory(model=SLOW), user, "word " * 100, options={"durable": is_durable})
+    wait_until(run.events.exists, 20, "the first event")
+    run_ends.cancel_run(run.pk)
+    wait_for_end(run)
+
+    (span,) = flushed().named("run")
+    assert (attributes(span)["agentcms.run.status"], span.status.code) == ("cancelled", 0)
 
 
 def test_a_run_without_a_request_begins_a_trace(agent, user, flushed):
