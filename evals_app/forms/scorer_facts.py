@@ -10,6 +10,7 @@ from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.forms.objects.members import Member, format_json
 from evals_app.forms.scorer_settings import ROOT, SETTING_PARTS, SettingsInputs
 from evals_app.forms.scorers import TYPE_CHOICES
+from evals_app.scorers.kinds.judges import score_range
 
 SCORER_LABELS = {
     "name": "Name",
@@ -72,7 +73,8 @@ def fact_text(name: str, value: JSONValue) -> str:
     if name == "model" and isinstance(value, dict):
         return " · ".join(str(value[part]) for part in ("provider", "name") if value.get(part))
     if name == "scoreRange" and isinstance(value, dict):
-        return f"{value.get('min', 0)} to {value.get('max', 1)}"
+        low, high = score_range({name: value})
+        return f"{low:g} to {high:g}"
     return value if isinstance(value, str) else format_json(value)
 
 

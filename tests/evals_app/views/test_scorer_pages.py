@@ -57,7 +57,8 @@ def test_built_in_scorers_are_described_to_readers_of_the_page(client, publisher
 
 
 def test_settings_of_steps_and_what_has_no_input_are_shown_too(client, publisher):
-    judge = {"name": "Judge", "type": "tone", "scoreRange": {"max": 5}, "model": {"provider": "openai", "name": "x"}}
+    scores = {"min": None, "max": 5}  # clients write null for a limit that they do not have
+    judge = {"name": "Judge", "type": "tone", "scoreRange": scores, "model": {"provider": "openai", "name": "x"}}
     create_scorer(judge, owner_id="support", author="ann", id="judge")
     steps = {"generateScore": {"prompt": "Rate it."}, "prepareRun": {"drop": ["input", "calls"]}}
     pipeline = {"name": "Steps", "type": "pipeline", "model": judge["model"], "presetConfig": steps}
