@@ -22,11 +22,12 @@
     let isSending = false;
 
     form.addEventListener("submit", (event) => {
-      if (!input.files.length) return; // the server says what is missing
       event.preventDefault();
-      add([...input.files]);
+      if (input.files.length) add([...input.files]);
+      else showMissing(true);
       input.value = "";
     });
+    input.addEventListener("change", () => showMissing(false));
     ["dragenter", "dragover"].forEach((type) =>
       zone.addEventListener(type, (event) => {
         event.preventDefault();
@@ -39,7 +40,16 @@
       add([...event.dataTransfer.files]);
     });
 
+    // The metadata that was typed stays.
+    function showMissing(isMissing) {
+      find("#files-error", form).hidden = !isMissing;
+      input.setAttribute("aria-invalid", isMissing);
+      input.setAttribute("aria-describedby", isMissing ? "files-error files-help" : "files-help");
+      if (isMissing) input.focus();
+    }
+
     function add(files) {
+      showMissing(false);
       waiting.push(...files.map((file) => ({ file, row: addRow(file.name) })));
       if (!isSending) sendNext();
     }

@@ -31,6 +31,9 @@ def test_dropped_files_are_uploaded_with_progress_and_each_error_is_at_its_file(
     visitor = visit()
     page = visitor.goto(f"/knowledge/{base}")
     page.get_by_role("link", name="Add documents").press("Enter")
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("alert")).to_have_text("Choose at least one file.")
+    expect(page.get_by_label("Files: text")).to_be_focused()
     sent = []
     page.route("**/upload", lambda route: sent.append(route), times=1)  # the first waits, so its progress stays
 
