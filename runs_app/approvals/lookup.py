@@ -80,7 +80,7 @@ def background_task_id(call: PendingCall) -> UUID | None:
 def waiting_calls_below(run: AgentRun) -> list[ReachableCall]:
     """Return the waiting calls of the tools of a run and of its sub-agents, the oldest first."""
     waiting = PendingCall.objects.waiting().filter(root_id=run.root_id or run.pk)
-    return [*CallTree(waiting).reachable_from(run.pk)]
+    return sorted(CallTree(waiting).reachable_from(run.pk), key=lambda one: one.call.created_at)
 
 
 def deferred_calls(run: AgentRun, calls: PendingCallQuerySet) -> Iterator[ReachableCall]:

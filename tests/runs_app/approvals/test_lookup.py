@@ -1,5 +1,7 @@
 """Lookup of the call that a client means, also through the runs above it."""
 
+from datetime import timedelta
+
 import pytest
 
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
@@ -55,6 +57,14 @@ def test_several_calls_are_named(root):
 
     assert raised.value.call_ids == ["a", "b"]
     assert find_call(root, "b") == calls[1]
+
+
+def test_the_call_that_waits_longest_comes_first(root):
+    own = PendingCallFactory(run=root, call_id="own")
+    leaf = PendingCallFactory(run=child_of(root, "c"), call_id="leaf")
+    PendingCall.objects.filter(pk=leaf.pk).update(created_at=own.created_at - timedelta(seconds=1))
+
+    assert [one.call for one in waiting_calls_below(root)] == [leaf, own]
 
 
 def test_a_decision_without_an_id_means_the_call_of_the_run_before_those_of_its_deferred_tasks(root):
