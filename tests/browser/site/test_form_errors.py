@@ -91,10 +91,12 @@ def test_the_error_of_a_variant_stands_at_its_input(visit: Any, agent: str):
     expect(new.locator("[data-row-error]").first).to_have_text(message)
     expect(new.get_by_label("Temperature")).to_be_focused()
     expect(new.get_by_label("Temperature")).to_have_accessible_description(message)
-    expect(new.get_by_label("Fact of condition 1 of variant new of model")).to_have_attribute("aria-invalid", "true")
+    expect(new.get_by_label("Fact of condition 1 of the new variant of model")).to_have_attribute(
+        "aria-invalid", "true"
+    )
     expect(page.locator("[data-reason-of=agent-form]")).to_have_text("1 error: Variants")
     new.get_by_label("Temperature").fill("0.5")
-    new.get_by_label("Fact of condition 1 of variant new of model").fill("tier")
+    new.get_by_label("Fact of condition 1 of the new variant of model").fill("tier")
     page.keyboard.press("Control+s")
     expect(page.locator(".toast")).to_contain_text("Draft v4 saved")
     expect(page.locator("[data-row-error], #variants [aria-invalid]")).to_have_count(0)
