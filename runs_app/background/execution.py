@@ -33,7 +33,7 @@ from runs_app.building.tools import AgentTool, to_tool_result
 from runs_app.engine.context import RunDeps, ToolAttempt
 from runs_app.engine.execution.execute import execute_run
 from runs_app.engine.sub_runs import ABANDONED, RunTree
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_briefly, run_db
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunInterrupted
 from runs_app.models import AgentRun, BackgroundTask
@@ -202,7 +202,7 @@ async def call_task_tool(engine: Engine, task: BackgroundTask) -> object:
     tree = await run_db(RunTree.load, run)
     context = build_context(engine, task, run, tree, built)
     arguments = tool.function_schema.validator.validate_python(task.arguments)
-    return await run_blocking(to_tool_result, await tool.function_schema.call(arguments, context))
+    return await run_briefly(to_tool_result, await tool.function_schema.call(arguments, context))
 
 
 def load_run(run_id: UUID) -> AgentRun:

@@ -44,7 +44,7 @@ from memory_app.history.signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import ProcessedParts, RunDeps
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_briefly, run_db
 from runs_app.exceptions import RunError
 from runs_app.thread_signals.signal_messages import SignalPayload, delivered_payload, delivered_text
 from runs_app.thread_signals.woken_input import save_in_input
@@ -73,7 +73,7 @@ class Processor:
             if inspect.iscoroutinefunction(self.function):
                 results = [await self.function(text, **self.arguments) for text in texts]
             else:
-                results = await run_blocking(self.process_all, texts)
+                results = await run_briefly(self.process_all, texts)
         except ValidationError as error:
             raise RunError(f"The processor '{self.key}' stopped the run. {' '.join(error.messages)}") from None
         except Exception as error:

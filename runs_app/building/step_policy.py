@@ -23,7 +23,7 @@ from pydantic_graph import End
 from runs_app.building.structured_output import reject_unfit_answer
 from runs_app.building.tool_names import MAX_TOOL_NAME_LENGTH, tool_name
 from runs_app.engine.context import RunDeps
-from runs_app.engine.thread_pools import run_blocking
+from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.recorder import reports_finish_reason
 from runs_app.exceptions import RunError
 from runs_app.memory.last_messages import messages_since_prompt
@@ -108,7 +108,7 @@ async def is_met(name: str, steps: list[FinishedStep]) -> bool:
     try:
         if inspect.iscoroutinefunction(condition):
             return bool(await condition(steps))
-        return bool(await run_blocking(condition, steps))
+        return bool(await run_briefly(condition, steps))
     except Exception:
         log.exception("The stop condition '%s' failed, so the run ends.", name)
         return True

@@ -15,7 +15,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from agents_app.configuration.json_issues import issues_by_schema
 from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import RunDeps
-from runs_app.engine.thread_pools import run_blocking
+from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
 from runs_app.requests.inlined_schema import inline_references
@@ -44,7 +44,7 @@ async def reject_unfit_answer(ctx: RunContext[RunDeps], answer: object) -> None:
         return
     # In a thread: the schema of a caller may take long, and the event loop executes other runs.
     schema = inline_references(output["schema"])
-    issues = await run_blocking(issues_by_schema, to_storable_json(answer), schema, "")
+    issues = await run_briefly(issues_by_schema, to_storable_json(answer), schema, "")
     if not issues:
         return
     texts = [f"{field}: {message}" if field else message for field, message in issues[:MAX_REPORTED_ISSUES]]

@@ -33,7 +33,7 @@ from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import current_journal, interrupting_outages
-from runs_app.engine.thread_pools import run_blocking
+from runs_app.engine.thread_pools import run_blocking, run_briefly
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import ChildSuspended, RunInterrupted, RunLeaseLost
 
@@ -185,7 +185,7 @@ async def ask_person(entry: Entry | None, context: RunContext[RunDeps], argument
         if inspect.iscoroutinefunction(predicate):
             needs_approval = await predicate(arguments, calling.current())
         else:
-            needs_approval = await run_blocking(predicate, arguments, calling.current())
+            needs_approval = await run_briefly(predicate, arguments, calling.current())
     except Exception:
         log.exception("The predicate that decides about the approval of a call failed, so a person is asked.")
         needs_approval = True
@@ -223,11 +223,11 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
     async def attempt(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         try:
             with calling.tool_call(current_call(context)):
-                return await run_blocking(to_tool_result, await handler(context, arguments))
+                return await run_briefly(to_tool_result, await handler(context, arguments))
         except (ToolFailed, ModelRetry, CallDeferred, ApprovalRequired, RunInterrupted, RunLeaseLost):
             raise
         except calling.CallSuspended as suspension:
-            payload = await run_blocking(to_tool_result, suspension.payload)
+            payload = await run_briefly(to_tool_result, suspension.payload)
             schema = {"resumeSchema": dict(suspension.resume_schema)} if suspension.resume_schema else {}
             raise ApprovalRequired({"kind": "suspend", "payload": payload, **schema}) from None
         except ChildSuspended as suspension:

@@ -1,4 +1,4 @@
-"""Thread pools for blocking work of the event loop: one for the database, one for tools."""
+"""Thread pools for blocking work of the event loop: for the database, for tools, and for what takes milliseconds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from django.db import close_old_connections
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-# Separate pools: slow tools must not delay the writes of a run.
+# Separate pools: slow tools must not delay the writes of a run, nor the runs of others that call no tool.
 _database_pool = ThreadPoolExecutor(8, thread_name_prefix="runs-database")
 _tool_pool = ThreadPoolExecutor(32, thread_name_prefix="runs-tools")
+_brief_pool = ThreadPoolExecutor(16, thread_name_prefix="runs-brief")
 
 
 async def run_db(
@@ -31,6 +32,13 @@ async def run_blocking(
 ) -> Result:
     """Call a function that may block for long. Cancelling the caller does not stop the function."""
     return await _run_in(_tool_pool, partial(function, *args, **kwargs))
+
+
+async def run_briefly(
+    function: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+) -> Result:
+    """Call a function that ends soon, such as a conversion or a processor. Slow tools do not delay it."""
+    return await _run_in(_brief_pool, partial(function, *args, **kwargs))
 
 
 async def _run_in(pool: ThreadPoolExecutor, call: Callable[[], Result]) -> Result:

@@ -29,7 +29,7 @@ from memory_app.recall.parts import cut_parts
 from memory_app.recall.recall_signal import messages_recalled
 from memory_app.recall.recalled_messages import RecallScope, recall_for_run, reload_messages
 from runs_app.engine.context import RunDeps
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_briefly, run_db
 from runs_app.memory.last_messages import has_user_prompt, role_and_text
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ async def embed_query(name: str, text: str) -> Rows:
     Loading a local model does not count: it happens once in a process. Finding one may query the providers.
     """
     embedder: Embedder = await run_db(find_embedder, name)
-    await run_blocking(embedder.load)
+    await run_briefly(embedder.load)
     async with asyncio.timeout(EMBEDDING_TIMEOUT):
-        return await run_blocking(embedder.embed, cut_parts(text), "query")
+        return await run_briefly(embedder.embed, cut_parts(text), "query")
 
 
 def recall_warning_of(error: Exception) -> str:

@@ -29,7 +29,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from runs_app.engine.context import RunDeps
-from runs_app.engine.thread_pools import run_blocking
+from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.recorder import CACHE_HIT, reports_finish_reason
 from runs_app.response_cache.flights import Flight, flight_of
 from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key
@@ -163,10 +163,10 @@ class Lookup:
             return answer, NextAct.OWN if answer is None else NextAct.WAIT
         deadline = time.monotonic() + MAX_WAIT
         while True:
-            text = await run_blocking(read_cached_answer, self.key)
+            text = await run_briefly(read_cached_answer, self.key)
             if text is not None and (answer := parse_answer(text)) is not None:
                 return answer, NextAct.WAIT
-            turn = await run_blocking(take_turn, self.key)
+            turn = await run_briefly(take_turn, self.key)
             # After the deadline this request asks the model too, beside the one that holds the lock.
             if turn is not NextAct.WAIT or time.monotonic() > deadline:
                 return None, turn
@@ -176,20 +176,20 @@ class Lookup:
         """Keep the lock while the model answers. A process that is killed leaves it for a few seconds only."""
         while turn is NextAct.FIRST:
             await asyncio.sleep(RENEW_INTERVAL)
-            await run_blocking(renew_lock, self.key)
+            await run_briefly(renew_lock, self.key)
 
     async def end_turn(self, flight: Flight, turn: NextAct) -> None:
         """Let the requests that wait for the answer have it, or ask the model themselves."""
         if turn is NextAct.UNCACHED:
             flight.finish(self.stored, self.options.seconds)
         else:
-            await run_blocking(release_lock, self.key, is_stored=bool(self.stored))
+            await run_briefly(release_lock, self.key, is_stored=bool(self.stored))
 
     async def store(self, response: ModelResponse) -> None:
         """Store a complete answer."""
         if self.is_storable(response):
             text = ModelMessagesTypeAdapter.dump_json([response]).decode()
-            if await run_blocking(store_answer, self.key, text, self.options.seconds):
+            if await run_briefly(store_answer, self.key, text, self.options.seconds):
                 self.stored = text
 
     def is_storable(self, response: ModelResponse) -> bool:

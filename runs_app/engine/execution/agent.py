@@ -16,7 +16,7 @@ from runs_app.engine.context import ProcessedParts, RunDeps
 from runs_app.engine.execution.state import PreparedRun, RunExecution, joined_warnings
 from runs_app.engine.execution.steps import record_steps
 from runs_app.engine.sub_runs import RunTree
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_briefly, run_db
 from runs_app.engine.usage_limits import RunLimits, run_limits
 from runs_app.events.stream_chunks import build_chunk, to_storable_json
 from runs_app.models import AgentRun
@@ -42,7 +42,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     client_tools = client_tool_definitions(run.input.get("clientTools") or [])
     if client_tools:
         # In a thread: the schemas of a caller may be long, and the event loop executes other runs.
-        await run_blocking(convert_schemas, built.agent.model, client_tools)
+        await run_briefly(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
     deps, limits = run_deps(execution, run, tree, options), run_limits(options)
     execution.prepared = PreparedRun(built, deps)

@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.db import connections
 
+from runs_app.building.processors import Processor
 from runs_app.engine.thread_pools import run_blocking, run_db
 from tests.factories import UserFactory
 
@@ -43,3 +44,21 @@ def test_queries_run_in_a_thread():
     loaded = asyncio.run(run_db(type(user).objects.get, pk=user.pk))
 
     assert loaded == user
+
+
+@pytest.mark.django_db(transaction=True)
+def test_slow_tools_do_not_delay_the_runs_of_others():
+    """Their processors, and the results of their tools, need a thread only for a moment."""
+    shout = Processor("shout", lambda text: text.upper(), {})
+
+    async def process_beside_slow_tools():
+        done = threading.Event()
+        tools = [asyncio.ensure_future(run_blocking(done.wait, 20)) for _ in range(40)]
+        await asyncio.sleep(0)
+        try:
+            return await asyncio.wait_for(shout(["hello"]), 5)
+        finally:
+            done.set()
+            await asyncio.gather(*tools)
+
+    assert asyncio.run(process_beside_slow_tools()) == ["HELLO"]

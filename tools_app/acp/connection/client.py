@@ -21,7 +21,7 @@ from acp.schema import (
 from pydantic import BaseModel
 
 from agentcms.wire.json_types import JSONObject
-from runs_app.engine.thread_pools import run_blocking
+from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.stream_chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
     CANNOT_ASK_MESSAGE,
@@ -71,7 +71,7 @@ class WorkspaceClient:
     ) -> ReadTextFileResponse:
         self.require_turn()
         try:
-            text = await run_blocking(self.workspace.read, path)
+            text = await run_briefly(self.workspace.read, path)
         except PathRefused as error:
             raise_request_error(str(error))
         if line is not None or limit is not None:
@@ -88,7 +88,7 @@ class WorkspaceClient:
             path = "/".join(self.workspace.split(path))
             if not self.may_write(turn, path, content):
                 raise_request_error(REJECTED_MESSAGE)
-            await run_blocking(self.workspace.write, path, content)
+            await run_briefly(self.workspace.write, path, content)
         except PathRefused as error:
             raise_request_error(str(error))
         turn.add_act("acp-file", path=path, action="write")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from acp.schema import Usage
 
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_briefly, run_db
 from tools_app.acp.call_signal import acp_prompted
 from tools_app.acp.errors import AgentEnded
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_permission_answers
@@ -57,7 +57,7 @@ class Prompt:
             async with agent_pool().use(record, self.place) as (process, note):
                 if note:
                     turn.add_activity("acp-session", message=note)
-                await run_blocking(process.client.workspace.reject_full)  # an earlier task may have filled it
+                await run_briefly(process.client.workspace.reject_full)  # an earlier task may have filled it
                 response = await process.prompt(texts, turn)
             outcome = "suspended" if response is None else "succeeded"
         except AgentEnded as error:
