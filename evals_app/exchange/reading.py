@@ -143,7 +143,8 @@ def _csv_records(file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
     first = next(_decoded_lines(file), "")
     file.seek(0)
     # Spreadsheets write a semicolon where the comma is the decimal mark. Without any of them it is a comma.
-    delimiter = max(DELIMITERS, key=first.count)
+    # Those between quotation marks are part of a name.
+    delimiter = max(DELIMITERS, key="".join(first.split('"')[::2]).count)
     csv.field_size_limit(max_row_size())  # of the process: nothing else reads CSV
     # Strict: a wrong quotation mark is an error instead of a wrong cell.
     reader = csv.reader(_decoded_lines(file), delimiter=delimiter, strict=True)

@@ -72,6 +72,16 @@ def test_blank_columns_at_the_end_are_left_out_unless_they_have_cells(editor, su
     assert "more cells than the first line has columns" in refused["faults"][0][1]
 
 
+def test_commas_in_the_names_of_columns_do_not_separate_them(editor, support):
+    content = '"Question, as asked, in one line";answer\n"When?";9\n'
+    columns = {"Question, as asked, in one line": "input", "answer": "groundTruth"}
+
+    result = import_items(editor, "support", content, "csv", columns=columns)
+
+    (row,) = current()
+    assert (result["added"], row.input, row.ground_truth) == (1, "When?", 9)
+
+
 def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, support, settings):
     settings.RUN_MAX_INPUT = 1024
     Dataset.objects.update(ground_truth_schema={"type": "string"})
