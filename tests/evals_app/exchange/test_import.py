@@ -79,7 +79,7 @@ def test_commas_in_the_names_of_columns_do_not_separate_them(editor, support):
     result = import_items(editor, "support", content, "csv", columns=columns)
 
     (row,) = current()
-    assert (result["added"], row.input, row.ground_truth) == (1, "When?", 9)
+    assert (result["added"], row.input, row.ground_truth) == (1, "When?", "9")
 
 
 def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, support, settings):
