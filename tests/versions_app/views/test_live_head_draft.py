@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.history_pages import act, agent_state, edit, messages, version
+from tests.history_pages import act, agent_state, edit, messages, page, version
 
 pytestmark = pytest.mark.django_db
 
@@ -165,10 +165,13 @@ def test_undo_publishes_the_previous_live_version(publisher, story):
     response = act(publisher, "activate", story, 1)
     (message,) = response.wsgi_request._messages
 
+    offered = page(publisher, "live_history", story).content.decode()
     again = publisher.post(message.extra_tags)
 
+    assert "Publish v3 again</button>" in offered  # no roll-back: v3 is newer
     assert agent_state(story) == (3, 3, [1, 2, 3])
     assert messages(again)[-1] == "v3 is live again."
+    assert "Roll back to v1</button>" in page(publisher, "live_history", story).content.decode()
     assert story.activations.first().reason == "v3 is live again"
 
 
