@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from django import forms
+from django.core.cache import cache
 from django.utils import timezone
 
 from access_app.forms.facts_field import FactsField
 from access_app.models import validate_key_context, validate_key_resource
 from access_app.role import Role
+from agentcms.cache import CACHE_ERRORS
 
 RESOURCE_HELP = (
     "The end user, document or room whose conversations the key reaches, and nothing else. Such a key may be given to "
@@ -19,6 +22,11 @@ RESOURCE_HELP = (
 CONTEXT_HELP = (
     "One per line, such as plan: pro. Conditions and variables of agents read them, and the caller cannot change them."
 )
+ALREADY_SENT_MESSAGE = (
+    "This form was already sent, and its key was created. Its token cannot be shown again. To create another key, "
+    "choose “Create key” once more."
+)
+SENT_FORM_SECONDS = 86_400  # for how long a form that was sent is recognized
 KEY_LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 
 
@@ -46,10 +54,31 @@ class KeyForm(forms.Form):
         validators=[validate_key_context],
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": "plan: pro"}),
     )
+    form_id = forms.UUIDField(required=False)
 
     def clean_expires_at(self) -> object:
         days = self.cleaned_data["expires_at"]
         return timezone.now() + timedelta(days=int(days)) if days else None
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a form that was already sent, as by a reload of the page that shows the token."""
+        values = dict(self.cleaned_data)
+        form_id = values.pop("form_id", None)
+        if form_id and not self.errors and not is_first_use(form_id.hex):
+            raise forms.ValidationError(ALREADY_SENT_MESSAGE, code="already_sent")
+        return values
+
+    def new_form_id(self) -> str:
+        """Return an identifier for one sending of the form. An invalid form is sent again with another one."""
+        return str(uuid4())
+
+
+def is_first_use(form_id: str) -> bool:
+    """Tell whether no form with this identifier was sent before. Without the cache this is unknown, and assumed."""
+    try:
+        return cache.add(f"sent-key-form-{form_id}", 1, SENT_FORM_SECONDS)
+    except CACHE_ERRORS:
+        return True
 
 
 class TeamKeyForm(KeyForm):

@@ -33,6 +33,25 @@ def test_a_new_key_is_displayed_once(ann):
     assert token not in client.get(reverse("account:keys")).content.decode()
 
 
+@pytest.mark.parametrize("address", ["/account/keys", "/team/keys?owner=support"])
+def test_a_reload_of_the_page_with_a_new_key_creates_no_second_one(address):
+    client = browser(member(Role.MANAGER, owner_id="support"))
+    sent = {"name": "Export", "role": "editor", "expires_at": "30", "form_id": form_id_of(client.get(address))}
+    client.post(address, sent)
+
+    again = client.post(address, sent)
+
+    assert again.status_code == 422
+    assert "This form was already sent, and its key was created." in again.content.decode()
+    assert ApiKey.objects.count() == 1
+    client.post(address, {**sent, "form_id": form_id_of(again)})
+    assert ApiKey.objects.count() == 2
+
+
+def form_id_of(response):
+    return re.findall(r'name="form_id" value="([^"]+)"', response.content.decode())[0]
+
+
 def test_the_focus_is_on_the_button_that_copies_a_new_key(ann):
     response = browser(ann).post(reverse("account:keys"), {"name": "Export", "role": "", "expires_at": ""})
 
