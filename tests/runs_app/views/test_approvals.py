@@ -96,6 +96,15 @@ def test_without_scripts_the_page_from_which_it_was_sent_follows(editor, call):
     assert "approved. The run continues." in page_text(editor.get("/runs"))
 
 
+def test_without_scripts_the_same_page_follows_after_an_error(editor, call):
+    sent = {"mode": "edit", "data_order": "A-17", "data_view": "fields", "next": "/approvals?agent=a"}
+
+    wrong = decide(editor, call, "approve", data_amount="a lot", **sent)
+
+    assert wrong.status_code == 422
+    assert '<input type="hidden" name="next" value="/approvals?agent=a">' in wrong.content.decode()
+
+
 def test_the_message_has_the_whole_title_while_other_calls_wait(editor, call):
     registry.add(Entry(Kind.TOOL, "refund", "Refund, e.g. of a parcel"))
     RefundCallFactory(run=call.run, call_id="call-2")
