@@ -20,6 +20,7 @@ from access_app.models import Membership
 from access_app.teams import reject_loss_of_managers
 
 User = get_user_model()
+HAS_DATA_MESSAGE = "The admin deletes no user who has data of these kinds: {}. Deactivate the user instead."
 
 admin.site.unregister(User)
 admin.site.unregister(Group)  # roles decide; Django's groups and permissions are not used
@@ -56,6 +57,13 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
     @staticmethod
     def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
         return Membership.objects.filter(user__in=objs)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the way out for users with rows that the admin does not delete, such as API keys and conversations."""
+        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        if lacking:
+            protected = [*protected, HAS_DATA_MESSAGE.format(", ".join(sorted(map(str, lacking))))]
+        return deleted, counts, set(), protected
 
     def has_change_permission(self, request: HttpRequest, obj: AbstractUser | None = None) -> bool:
         return self.has_module_permission(request)

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from access_app.models import ApiKey, Membership
 from tests.factories import UserFactory, api_key, member
+from tests.memory_app.conftest import add_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +35,20 @@ def test_a_manager_cannot_see_or_move_memberships_of_other_owners(client):
 
     other.refresh_from_db()
     assert (other.owner_id, other.role) == ("south", "viewer")
+
+
+def test_a_user_with_keys_and_conversations_is_not_deleted_but_deactivated(client):
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    user = UserFactory()
+    api_key(user)
+    add_thread(user)
+
+    refused = client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"})
+
+    text = "has data of these kinds: API key, resource, thread. Deactivate the user instead."
+    assert refused.status_code == 200
+    assert text in refused.content.decode()
+    assert type(user).objects.filter(pk=user.pk).exists()
 
 
 def test_staff_cannot_make_themselves_superusers(client):
