@@ -12,7 +12,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -88,7 +88,16 @@ class LockedChangeMixin:
     store in between would be undone, such as that a key was revoked.
     """
 
-    def changeform_view(self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any) -> Any:
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.locked_changeform_view(request, *args, **kwargs)
+        except IntegrityError:
+            # Another request has stored a row with the same key since the form was checked. Now the check finds it.
+            return self.locked_changeform_view(request, *args, **kwargs)
+
+    def locked_changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
         if request.method != "POST" or object_id is None:
             return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
         with transaction.atomic():

@@ -50,12 +50,16 @@ class MembershipForm(forms.ModelForm):
         return owner_id
 
     def clean(self) -> dict[str, Any]:
-        """Reject a change that takes the last manager from a team."""
+        """Reject a change that takes the last manager from a team, or that gives a user a second role in one."""
         cleaned = super().clean() or {}
         before = Membership.objects.filter(pk=self.instance.pk).first()
         stays = before and (cleaned.get("owner_id"), cleaned.get("role")) == (before.owner_id, Role.MANAGER)
         if before and not stays:
             reject_loss_of_managers([before])
+        # Django leaves out the constraint, because the user of a stored membership is no field of the form.
+        others = Membership.objects.filter(owner_id=cleaned.get("owner_id")).exclude(pk=self.instance.pk)
+        if before and others.filter(user=before.user_id).exists():
+            self.add_error("owner_id", "The user is already a member of this team. Change the role there.")
         return cleaned
 
 

@@ -26,6 +26,41 @@ def test_a_manager_grants_roles_for_the_own_owner_only(client):
     assert list(user.memberships.values_list("owner_id", flat=True)) == ["north"]
 
 
+def test_a_membership_does_not_move_to_a_team_that_the_user_is_in(client):
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    user = UserFactory()
+    user.memberships.create(owner_id="north", role="viewer")
+    other = user.memberships.create(owner_id="south", role="viewer")
+    address = reverse("admin:access_app_membership_change", args=[other.pk])
+
+    refused = client.post(address, {"owner_id": "north", "role": "editor"})
+
+    assert refused.status_code == 200
+    assert "The user is already a member of this team. Change the role there." in refused.content.decode()
+    assert sorted(user.memberships.values_list("owner_id", "role")) == [("north", "viewer"), ("south", "viewer")]
+
+
+def test_a_membership_that_another_request_adds_meanwhile_is_an_error_of_the_form(client, monkeypatch):
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    user, checks = UserFactory(), []
+    user.memberships.create(owner_id="north", role="viewer")
+    check = Membership.validate_constraints
+
+    def check_the_second_time(membership, **options):  # the first time, the other row was not there yet
+        checks.append(membership)
+        if len(checks) > 1:
+            check(membership, **options)
+
+    monkeypatch.setattr(Membership, "validate_constraints", check_the_second_time)
+
+    answer = client.post(reverse(ADD_MEMBER), {"user": user.username, "owner_id": "north", "role": "editor"})
+
+    assert answer.status_code == 200
+    assert "already" in answer.content.decode()
+    assert len(checks) == 2
+    assert [*user.memberships.values_list("owner_id", "role")] == [("north", "viewer")]
+
+
 def test_a_manager_cannot_see_or_move_memberships_of_other_owners(client):
     client.force_login(member("manager", "north", is_staff=True))
     other = Membership.objects.create(user=UserFactory(), owner_id="south", role="viewer")
