@@ -170,7 +170,9 @@ def load_messages(
     `run_id` has taken, are left out: the run gets them as its own messages.
     """
     rows = window_rows(thread_id, limit, max_tokens, run_id, after)
-    return window_data(rows, find_turns(Thread.objects.only("realm").get(pk=thread_id))) if rows else []
+    # The thread may be deleted after its messages were read. Its run is cancelled then.
+    thread = Thread.objects.only("realm").filter(pk=thread_id).first() if rows else None
+    return window_data(rows, find_turns(thread)) if thread is not None else []
 
 
 def window_rows(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_app.history import threads
+from memory_app.history import messages, threads
 from memory_app.models import Thread
 from runs_app.models import AgentRun
 from tests.memory_app.conftest import add_thread
@@ -33,3 +33,17 @@ def test_a_call_of_a_thread_that_is_deleted_meanwhile_has_a_new_one(path, caller
     assert new.pk != old.pk
     assert [*AgentRun.objects.values_list("thread", flat=True)] == [new.pk]
     wait_until(lambda: not AgentRun.objects.unfinished().exists(), 30, "the end of the run")
+
+
+def test_a_run_whose_thread_is_deleted_while_it_reads_it_remembers_nothing(editor, monkeypatch):
+    thread = add_thread(editor, texts=[("user", "One")])
+    read = messages.window_rows
+
+    def read_before(*args):
+        rows = read(*args)
+        Thread.objects.filter(pk=thread.pk).delete()
+        return rows
+
+    monkeypatch.setattr(messages, "window_rows", read_before)
+
+    assert messages.load_messages(thread.pk, 10) == []
