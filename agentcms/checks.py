@@ -26,15 +26,14 @@ MIN_SECRET_LENGTH = 32
 MIN_DISTINCT_CHARACTERS = 10
 HOW_TO_CREATE_ONE = "Create one: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 # As browsers send it: in lower case, with punycode, and without the port that the scheme implies.
-is_origin = re.compile(
-    r"(?!http:.*:80$|https:.*:443$)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?"
-).fullmatch
+ORIGIN = re.compile(r"https?://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[1-9][0-9]{0,4})?")
+IMPLIED_PORTS = {"http": ":80", "https": ":443"}
 ORIGIN_HINT = (
     "Write the scheme and the host name in lower case, and the port unless it is 80 for http or 443 for https: "
     "https://app.example.org"
 )
 
-is_host_with_port = re.compile(r"(?:[^\s/@:]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}").fullmatch
+HOST_WITH_PORT = re.compile(r"(?:[^\s/@:]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}")
 
 # Variables that the server commands read and the settings do not.
 SERVER_VARIABLES: dict[str, Callable[[], object]] = {
@@ -84,6 +83,11 @@ def check_origins(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> 
         for origin in settings.CORS_ORIGINS
         if origin != "*" and not is_origin(origin)
     ]
+
+
+def is_origin(text: str) -> bool:
+    """Return whether a browser may send a text as an origin."""
+    return bool(ORIGIN.fullmatch(text)) and not text.endswith(IMPLIED_PORTS[text.partition(":")[0]])
 
 
 @register("environment")
@@ -208,7 +212,7 @@ def engine_errors() -> Iterator[CheckMessage]:
         for name in ("INNGEST_EVENT_KEY", "INNGEST_SIGNING_KEY"):
             if not getattr(settings, name):
                 yield Error(f"RUN_ENGINE=inngest needs {name}.", hint="docs/inngest.md", id="agentcms.E020")
-    if settings.RUN_ENGINE == "temporal" and not is_host_with_port(settings.TEMPORAL_ADDRESS):
+    if settings.RUN_ENGINE == "temporal" and not HOST_WITH_PORT.fullmatch(settings.TEMPORAL_ADDRESS):
         message = f"TEMPORAL_ADDRESS is {settings.TEMPORAL_ADDRESS!r}, which is not a host with a port."
         hint = "Write it without a scheme: temporal.internal:7233. TEMPORAL_TLS=true encrypts the connection."
         yield Error(message, hint=hint, id="agentcms.E021")
