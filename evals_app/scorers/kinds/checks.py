@@ -38,7 +38,8 @@ def includes(config: Config, answer: Answer) -> tuple[float, str]:
         output = text_or_json(answer.output)
     else:
         output, *words = compared_texts(config, answer)
-    missing = [word for word in words if normalized(str(word), config) not in normalized(output, config)]
+    text = normalized(output, config)
+    missing = [word for word in words if normalized(str(word), config) not in text]
     # Not 1 - missing / all: 1 - 0.8 is less than 0.2 in binary, which a threshold of 0.2 would fail.
     return (len(words) - len(missing)) / len(words), f"Missing: {', '.join(map(str, missing))}." if missing else ""
 
