@@ -75,6 +75,5 @@ def lock_unfinished_runs(instance: Agent, **kwargs: object) -> None:
     AgentRun.objects.filter(Q(pk__in=unfinished.values("pk")) | Q(pk__in=unfinished.values("parent"))).lock_in_order()
     parents = dict(unfinished.values_list("pk", "parent_id"))
     release_deleted_runs(parents.items())
-    call_after_commit(
-        notifier.notify, dict.fromkeys(parents, True)
-    )  # their readers need not wait until they look again
+    # Otherwise their readers would wait until they look again.
+    call_after_commit(notifier.notify, dict.fromkeys(parents, True))

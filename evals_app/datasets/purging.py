@@ -9,7 +9,7 @@ from uuid import UUID
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -96,7 +96,7 @@ def purge_results(item_id: UUID) -> None:
     results = list(rows.select_related("experiment"))
     experiments = {result.experiment_id: result.experiment for result in results}
     runs = runs_of_item([*experiments.values()], [result.run_key for result in results])
-    lock_with_child_runs(runs)
+    AgentRun.objects.in_trees_of(runs.values("pk")).lock_in_order()  # those below are deleted with them
     for result in results:
         redact(result)
         delete_threads_of_result(result)
@@ -130,12 +130,6 @@ def runs_of_item(experiments: list[Experiment], keys: list[UUID | None]) -> Agen
     runs = AgentRun.objects.filter(experiment_id__in=[row.pk for row in experiments], parent=None)
     linked = ExperimentResult.objects.filter(experiment__in=experiments, run_key__isnull=False)
     return runs.exclude(pk__in=linked.exclude(run_key__in=[key for key in keys if key]).values("run_key"))
-
-
-def lock_with_child_runs(runs: AgentRunQuerySet) -> None:
-    """Lock runs with all below them, which are deleted with them."""
-    run_ids = runs.values("pk")
-    AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids)).lock_in_order()
 
 
 def delete_runs(runs: AgentRunQuerySet) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 from django.db import models
@@ -65,6 +66,10 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         """Filter to the runs that a process executes, or that wait for one."""
         # Both columns are conditions of the small index of these runs, as in `unfinished`.
         return self.filter(status__in=self.model.LEASED_STATUSES, finished_at=None, suspended_at=None)
+
+    def in_trees_of(self, run_ids: Collection[UUID] | models.QuerySet[Any, Any]) -> Self:
+        """Filter to first runs and to all runs below them, which are deleted with them."""
+        return self.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids))
 
     def lock_in_order(self, *, skip_locked: bool = False) -> set[UUID]:
         """Lock these runs in the order of their IDs, as everybody does who locks several, and return their IDs."""

@@ -37,7 +37,7 @@ resource_forgotten = Signal()
 
 def announce_deletion(run_ids: Collection[UUID]) -> None:
     """Delete the jobs of runs and of their child runs, and let other applications delete their copies."""
-    runs = AgentRun.objects.filter(Q(pk__in=run_ids) | Q(root_id__in=run_ids)).order_by("pk")
+    runs = AgentRun.objects.in_trees_of(run_ids).order_by("pk")
     ids = runs.values_list("pk", flat=True)
     batch = [*ids[:ROWS_PER_BATCH]]
     while batch:  # a run may have very many child runs
@@ -132,8 +132,8 @@ def lock_owners(model: type[Model], keys: Sequence[Any]) -> bool:
     if model is Message:
         lock_threads({*Message.objects.filter(pk__in=keys).values_list("thread", flat=True)})
         return True
-    is_own = Q(pk__in=keys) | Q(root_id__in=keys)
-    owners = AgentRun.objects.filter(is_own if model is AgentRun else Q(pending_calls__in=keys))
+    is_of_runs = model is AgentRun
+    owners = AgentRun.objects.in_trees_of(keys) if is_of_runs else AgentRun.objects.filter(pending_calls__in=keys)
     runs = AgentRun.objects.filter(pk__in=owners.values("pk"))
     locked = runs.lock_in_order()
     return {*runs.values_list("pk", flat=True)} <= locked
