@@ -32,7 +32,7 @@ def answer_response(run_id: UUID, agent_id: str) -> HttpResponse:
     try:
         run = streams.wait_until_over(run_id)
     except AgentRun.DoesNotExist:
-        raise NotFound(f"Run {run_id} was deleted with agent {agent_id} while it answered") from None
+        raise NotFound(f"Run {run_id} of agent {agent_id} was deleted while it answered") from None
     if run.status == AgentRun.Status.SUCCEEDED:
         return json_response(read_through_outage(streams.stopping, generate_response, run))
     if run.status == AgentRun.Status.SUSPENDED:

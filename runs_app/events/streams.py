@@ -84,8 +84,8 @@ def read_events_after(run_id: UUID, number: int) -> Batch:
 
 
 def deleted_chunk(run_id: UUID) -> StreamChunk:
-    """Return the last chunk of a run that was deleted with its agent. No row stores it."""
-    return build_chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
+    """Return the last chunk of a run that was deleted with its agent or its resource. No row stores it."""
+    return build_chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted."})
 
 
 def check_over(run_id: UUID) -> bool:

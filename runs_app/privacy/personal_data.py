@@ -15,6 +15,7 @@ from django.db.models import Model, Q, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
+from agentcms.db.after_commit import call_after_commit
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.locks import lock_threads
@@ -22,6 +23,7 @@ from memory_app.models import Forgotten, Message, Resource, Thread
 from memory_app.realms import resource_digest, user_realm
 from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.engine import run_ends
+from runs_app.events.notifications import notifier
 from runs_app.memory.deleting import delete_threads
 from runs_app.models import AgentRun, PendingCall
 from runs_app.notices.webhook import WEBHOOK_JOB
@@ -122,6 +124,9 @@ def delete_locked(model: type[Model], keys: Sequence[Any]) -> int | None:
     """Delete rows under the locks of those who change them. Return None if a child run was added meanwhile."""
     if not lock_owners(model, keys):
         return None
+    if model is AgentRun:
+        unfinished = AgentRun.objects.in_trees_of(keys).unfinished().values_list("pk", flat=True)
+        call_after_commit(notifier.notify, dict.fromkeys(unfinished, True))  # or readers wait until they look again
     # Only the key: Django loads the rows that it deletes, and messages and runs may be long.
     _, deleted = model._default_manager.filter(pk__in=keys).only("pk").delete()
     return deleted.get(model._meta.label, 0)

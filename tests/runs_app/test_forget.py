@@ -27,6 +27,7 @@ from memory_app.recall import indexing
 from memory_app.working import values
 from runs_app.approvals.suspending import new_call, rule_columns, save_suspension
 from runs_app.building.workflows import RUN_WORKFLOW
+from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
 from runs_app.notices.webhook import WEBHOOK_JOB, webhook_payload
 from runs_app.privacy import personal_data
@@ -205,6 +206,18 @@ def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
     statement = next(query["sql"] for query in queries if query["sql"].startswith('SELECT "runs_app_agentrun"'))
     assert '"input"' not in statement.partition(" FROM ")[0]
     assert [*AgentRun.objects.unfinished()] == [other]
+
+
+def test_readers_of_a_deleted_run_are_woken(realm, monkeypatch, django_capture_on_commit_callbacks):
+    run = RunFactory(resource=Resource.objects.get(key="alice"), open=True)
+    child = RunFactory(parent=run, root_id=run.pk, open=True)
+    monkeypatch.setattr(personal_data.run_ends, "cancel_run", lambda run_id: None)  # its process cannot be reached
+
+    with notifier.subscribe(child.pk, ends_only=True) as woken:
+        with django_capture_on_commit_callbacks(execute=True):
+            runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+
+        assert woken.is_set()
 
 
 @pytest.mark.parametrize("is_durable", [False, True])

@@ -139,7 +139,7 @@ def test_a_stream_reports_that_the_agent_was_deleted(agent, editor):
 
     blocks = b"".join(answer.streaming_content).decode().split("\n\n")
 
-    assert f"Run {run.pk} was deleted with its agent." in blocks[-3]
+    assert f"Run {run.pk} was deleted." in blocks[-3]
     assert '"type":"error"' in blocks[-3]
     assert blocks[-2] == "data: [DONE]"
 
@@ -161,7 +161,7 @@ def test_generate_reports_that_the_agent_was_deleted(agent, editor):
         answer = request.result(30)
 
     assert (answer.status_code, answer.body["code"]) == (404, "not_found")
-    assert answer.body["error"] == f"Run {run.pk} was deleted with agent concierge while it answered"
+    assert answer.body["error"] == f"Run {run.pk} of agent concierge was deleted while it answered"
 
 
 def test_a_run_of_a_dead_process_fails_with_a_reason(agent, editor):
