@@ -160,8 +160,10 @@ class TooManyRequests(ApiError):
 class Unavailable(ApiError):
     """503: a lock or a dependency was not available in time."""
 
-    def __init__(self, error: str = "The server is busy. Try again shortly.", seconds: int = 1) -> None:
-        super().__init__(503, error, "unavailable", headers={"Retry-After": str(seconds)})
+    def __init__(
+        self, error: str = "The server is busy. Try again shortly.", seconds: int = 1, code: str = "unavailable"
+    ) -> None:
+        super().__init__(503, error, code, headers={"Retry-After": str(seconds)})
 
 
 @contextmanager

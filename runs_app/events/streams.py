@@ -34,6 +34,7 @@ ChunkConverter = Callable[[StreamChunk], Iterable[StreamChunk]]
 HEARTBEAT = 15.0  # seconds; proxies close idle connections, and a write detects a reader that has left
 EVENT_POLL_INTERVAL = 5.0  # seconds between reads without a notification; the executing process may have died
 STREAM_RETRY_AFTER = 2  # seconds
+FULL_MESSAGE = "The server has too many open streams. Try again shortly."
 
 PIECE_BYTES = 64 * 1024  # of blocks are sent together
 
@@ -155,7 +156,8 @@ class StreamSlots:
             if self.count_by_user[user_id] >= settings.RUN_STREAMS_PER_USER:
                 raise TooManyStreams(settings.RUN_STREAMS_PER_USER)
             if self.count_by_user.total() >= settings.RUN_STREAMS:
-                raise Unavailable("The server has too many open streams. Try again shortly.", STREAM_RETRY_AFTER)
+                # The code tells clients that nothing has begun, so that they can repeat any request.
+                raise Unavailable(FULL_MESSAGE, STREAM_RETRY_AFTER, "too_many_streams")
             self.count_by_user[user_id] += 1
 
     def release(self, user_id: int | None) -> None:

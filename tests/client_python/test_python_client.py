@@ -5,6 +5,7 @@ import inspect
 import pickle
 import re
 import time
+from contextlib import suppress
 from email.utils import formatdate
 from pathlib import Path
 
@@ -261,28 +262,42 @@ UNKEYED_PATHS = [
     "/api/memory/threads/trip/clone",
     "/api/memory/save-messages",
     "/api/memory/network/save-messages",
+    "/api/memory/messages/delete",
+    "/api/memory/network/messages/delete",
     "/api/agents/a/send-message",
+    "/api/agents/a/threads/abort",
 ]
 
 
 @pytest.mark.parametrize("path", UNKEYED_PATHS)
 def test_a_post_that_would_act_again_is_not_repeated_if_it_may_have_been_executed(client, path):
-    cms, script = client(httpx.ReadError("lost"), answer(502), answer(504))
+    cms, script = client(httpx.ReadError("lost"), answer(502), answer(503, {"code": "unavailable"}), answer(504))
 
     with pytest.raises(httpx.ReadError):
         cms.send(Call("POST", path))
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(ApiError):
             cms.send(Call("POST", path))
 
-    assert len(script.requests) == 3
+    assert len(script.requests) == 4
 
 
 def test_a_post_that_would_act_again_is_repeated_if_it_was_not_executed(client):
-    cms, script = client(httpx.ConnectError("refused"), answer(503), answer(429), answer(200, {"result": 1}))
+    full = answer(503, {"code": "too_many_streams"})
+    cms, script = client(httpx.ConnectError("refused"), full, answer(429), answer(200, {"result": 1}))
 
     assert cms.send(Call("POST", UNKEYED_PATHS[0])) == {"result": 1}
     assert len(script.requests) == 4
+
+
+@pytest.mark.parametrize(("named", "requests"), [({}, 1), ({"expectedRunId": "r"}, 2)])
+def test_the_stop_of_a_thread_is_repeated_if_it_names_the_run(client, named, requests):
+    cms, script = client(httpx.ReadError("lost"), answer(200, {"aborted": False}))
+
+    with suppress(httpx.ReadError):
+        cms.send(CALLS.abort_thread("a", "trip", **named))
+
+    assert len(script.requests) == requests
 
 
 def test_messages_and_threads_get_an_id_by_which_a_repeat_is_recognized(client):

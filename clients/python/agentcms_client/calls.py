@@ -129,9 +129,10 @@ class Calls(ConversationCalls):
         return Call("POST", api_path("agents", agent_id, "signals"), body=body, is_repeatable=True)
 
     def abort_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Call:
-        """Stop the run of a thread."""
+        """Stop the run of a thread, or only the run that `expectedRunId` names."""
         path = api_path("agents", agent_id, "threads", "abort")
-        return Call("POST", path, body={"threadId": thread_id, **body})
+        is_repeatable = True if body.get("expectedRunId") else None
+        return Call("POST", path, body={"threadId": thread_id, **body}, is_repeatable=is_repeatable)
 
     def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Call:
         """Stream the active run of a thread and all later ones. The clients have a method that reads them."""

@@ -16,10 +16,12 @@ from agentcms_client.json_types import JSONObject, JSONValue
 CONNECT_TIMEOUT = 10.0  # seconds, also of calls whose response may take long
 # Longer than the server waits for a lock, and for an earlier request with the same idempotency key.
 DEFAULT_TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_TIMEOUT)
-# The server ignores the idempotency key of a POST to these paths, and executes each.
+# The server ignores the idempotency key of a POST to these paths, and the second one has another effect than none: it
+# acts again, finds nothing more to delete, or stops a run that has begun since.
 WITHOUT_KEY = re.compile(
     r"/api/(mcp/[^/]+/tools/[^/]+/execute|stored/agents/[^/]+/gates|memory/threads/[^/]+/clone"
-    r"|memory/(network/)?(threads|save-messages)|agents/[^/]+/(signals|send-message|queue-message))"
+    r"|memory/(network/)?(threads|save-messages|messages/delete)"
+    r"|agents/[^/]+/(signals|send-message|queue-message|threads/abort))"
 )
 
 

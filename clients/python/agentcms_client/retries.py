@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from agentcms_client.requests import Call
-from agentcms_client.responses import ApiError, Stale, parse_response
+from agentcms_client.responses import ApiError, Stale, error_body, parse_response
 
 MAX_ATTEMPTS = 5
 FIRST_RETRY_DELAY = 0.5  # seconds; all attempts together outlast the restart of a web server
@@ -18,7 +18,9 @@ MAX_RETRY_DELAY = 30.0  # seconds
 FIRST_WAIT_PAUSE = 0.2  # seconds
 MAX_WAIT_PAUSE = 5.0  # seconds
 TRANSIENT_STATUSES = {429, 502, 503, 504}
-UNCERTAIN_STATUSES = {502, 504}  # of a proxy, behind which the server may have executed the request
+# The server may have executed the request: behind a proxy (502, 504), or when the database was lost at the end (503).
+UNCERTAIN_STATUSES = {502, 503, 504}
+REFUSED_CODES = {"too_many_streams"}  # of a 503 that the server sends before it does anything
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 USELESS_TO_REPEAT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # an address or a header is invalid
 
@@ -40,9 +42,9 @@ class Attempts:
 
     def pause_after_response(self, response: httpx.Response) -> float | None:
         """Return the seconds to wait after a response, or None if there should be no other attempt."""
-        if response.status_code in UNCERTAIN_STATUSES and not self.call.is_repeatable:
+        may_have_acted = response.status_code in UNCERTAIN_STATUSES and not _is_refused(response)
+        if may_have_acted and not self.call.is_repeatable:
             return None
-        may_have_acted = response.status_code in UNCERTAIN_STATUSES | {503}  # a commit whose answer was lost
         return self._note(retry_delay(response, self.failed), may_have_acted=may_have_acted)
 
     def _note(self, seconds: float | None, *, may_have_acted: bool) -> float | None:
@@ -97,6 +99,11 @@ def _requested_delay(retry_after: str) -> float | None:
         return max(parsedate_to_datetime(retry_after).timestamp() - time.time(), 0.0)
     except (ValueError, OverflowError):
         return None
+
+
+def _is_refused(response: httpx.Response) -> bool:
+    """Return whether the server says that it has not begun with the request."""
+    return response.status_code == 503 and error_body(response).get("code") in REFUSED_CODES
 
 
 def _is_in_progress(response: httpx.Response) -> bool:

@@ -232,7 +232,7 @@ def test_the_number_of_open_streams_is_limited(editor, agent, user, settings):
 
     second = editor.get(path)
 
-    assert (second.status_code, second.headers["Retry-After"]) == (503, "2")
+    assert (second.status_code, second.body["code"], second.headers["Retry-After"]) == (503, "too_many_streams", "2")
     first.close()
     assert read_stream(editor, "GET", path)[1][-1] == "data: [DONE]"
     assert read_stream(editor, "GET", path)[1][-1] == "data: [DONE]"
