@@ -17,10 +17,11 @@ from agents_app.forms.fields import RawTextField
 from agents_app.forms.objects.field import ObjectField, StructuredValue, is_json_view
 from agents_app.forms.objects.members import InputError
 from agents_app.forms.objects.schema import WHOLE_VALUE, SchemaMembers, schema_members
-from runs_app.approvals.decisions import MAX_DECISION_REASON_LENGTH
+from runs_app.approvals.decisions import MAX_DECISION_REASON_LENGTH, Verdict
 from runs_app.display.approvals import PendingCallView
 
 DATA = "data"  # the field with the arguments or the answer
+NO_VERDICT = "Nothing was decided. Press one of the buttons below."
 
 
 class DecisionForm(forms.Form):
@@ -69,6 +70,11 @@ class DecisionForm(forms.Form):
         if value.inputs is not None:
             value.inputs.errors += [error for error in self.issues if isinstance(error, InputError)]
         return value
+
+    def clean(self) -> dict[str, Any]:
+        if self.data.get("verdict") not in Verdict.values:
+            self.add_error(None, NO_VERDICT)
+        return self.cleaned_data
 
     @property
     def edited(self) -> Any:

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -116,9 +115,7 @@ def choose_option(request: HttpRequest, form: DecisionForm, option: str) -> Deci
 
 def read_decision(request: HttpRequest, form: DecisionForm) -> Decision:
     """Return the decision of a valid form."""
-    verdict = request.POST.get("verdict", "")
-    if verdict not in Verdict.values:
-        raise SuspiciousOperation(f"Unknown verdict {verdict!r}.")
+    verdict = request.POST["verdict"]
     is_edited = verdict == Verdict.APPROVE and request.POST.get("mode") == "edit" and form.is_edited
     return Decision(
         Verdict(verdict),

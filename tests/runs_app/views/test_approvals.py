@@ -349,6 +349,11 @@ def test_unknown_parameters_are_ignored(editor, call, query):
     assert editor.get(f"{INBOX}?{query}").status_code == 200
 
 
-def test_an_unknown_verdict_is_refused(editor, call):
-    assert decide(editor, call, "perhaps").status_code == 400
+@pytest.mark.parametrize("verdict", ["", "perhaps", None])
+def test_a_form_without_a_decision_says_what_is_missing(editor, call, verdict):
+    data = {} if verdict is None else {"verdict": verdict}
+    answer = editor.post(reverse("runs:decide", args=[call.pk]), data, headers=HTMX)
+
+    assert answer.status_code == 422
+    assert "Nothing was decided. Press one of the buttons below." in page_text(answer)
     assert RunFactory._meta.model.objects.get(pk=call.run_id).status == "suspended"
