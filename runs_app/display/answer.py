@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -29,6 +29,8 @@ class RunView:
     has_details: bool = True  # False for readers who may only see the question and the answer
     # The calls for which a suspended run waits, from `add_cards()`. Pages can decide them.
     cards: Sequence[JSONMapping] = ()
+    # How the others of its calls were decided, by their IDs. They are carried out when all are decided.
+    decisions: Mapping[str, str] = field(default_factory=dict)
     claims: Sequence[RunClaim] = ()
     waits: Sequence[PendingCall] = ()  # the calls for which the run waited, or waits
 
@@ -38,9 +40,12 @@ class RunView:
         for child in self.children:
             if call := transcript.calls.get(child.parent_call_id):
                 call.child = child
-        if (state := self.state_of_open_calls) is not None:
-            for call in transcript.calls.values():
-                call.state = state if call.state == "running" else call.state
+        state = self.state_of_open_calls
+        for call in transcript.calls.values():
+            if call.state == "running" and call.id in self.decisions:
+                call.state, call.decision = "decided", self.decisions[call.id]
+            elif call.state == "running" and state is not None:
+                call.state = state
         return transcript
 
     @property

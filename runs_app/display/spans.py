@@ -119,7 +119,7 @@ def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:
 def call_spans(calls: Iterable[ToolCallPart], decided: Mapping[str, datetime], end: datetime) -> Iterator[Span]:
     """Yield the spans of tool calls. A call that waited for a person begins when it was decided."""
     for call in calls:
-        if call.started_at is None or call.state == "waiting":
+        if call.started_at is None or call.state in {"waiting", "decided"}:
             continue
         kind = "agent" if call.noun == "sub-agent" else "tool"
         begin = max(call.started_at, decided.get(call.id, call.started_at))

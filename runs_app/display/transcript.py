@@ -46,7 +46,8 @@ class ToolCallPart:
     name: str
     arguments: str = ""
     result: str = ""
-    state: str = "running"  # "running", "done" or "failed"
+    state: str = "running"  # "running", "done" or "failed", and in views "waiting", "decided" or "unfinished"
+    decision: str = ""  # of a person, if the call is decided and not carried out yet
     started_at: datetime | None = None
     ended_at: datetime | None = None
     child: Any = None  # the run of a sub-agent

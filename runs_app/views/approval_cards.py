@@ -9,8 +9,9 @@ from agentcms.web.template_context import TemplateContext
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.display.answer import RunView
 from runs_app.display.approvals import PendingCallView, build_approval_views
+from runs_app.display.spans import decision_note
 from runs_app.forms.decision import DecisionForm
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 
 CARD_MODES = ("edit", "decline")
 RUN_PLACE = "run"  # a page that shows the run too
@@ -45,4 +46,14 @@ def add_cards(run_views: Iterable[RunView], user: Caller) -> None:
     for run_view in run_views:
         if run_view.run.status == AgentRun.Status.SUSPENDED and run_view.has_details:
             calls = [reachable.call for reachable in waiting_calls_below(run_view.run)]
+            run_view.decisions = describe_decisions(run_view.run)
             run_view.cards = [build_card(view, RUN_PLACE) for view in build_approval_views(calls, user)]
+
+
+def describe_decisions(run: AgentRun) -> dict[str, str]:
+    """Return how the decided calls of a suspended run were decided, by their IDs in its transcript."""
+    calls = run.pending_calls.filter(segment=run.segment).exclude(state=PendingCall.State.OPEN)
+    notes = {
+        call.call_id: "Finished" if call.kind == PendingCall.Kind.CHILD else decision_note(call) for call in calls
+    }
+    return {call_id: f"{note[:1].lower()}{note[1:]}" for call_id, note in notes.items()}

@@ -1,5 +1,6 @@
 """Runs that wait for people: on their pages and in the playground, with their time lines."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -38,6 +39,21 @@ def test_the_call_can_be_decided_where_the_transcript_stops(editor, call, name):
     assert "waits for a decision" in page_text(answer)
 
 
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [({"state": "declined", "decided_by_name": "maya"}, "declined by maya"), ({"kind": "child"}, "finished")],
+)
+def test_a_decided_call_waits_for_no_decision_while_others_do(editor, call, columns, text):
+    """The agent runs on when all are decided."""
+    PendingCall.objects.update(**{"state": "resumed", "decided_at": timezone.now(), **columns})
+    RefundCallFactory(run=call.run, call_id="call-2", root_id=call.root_id)
+
+    html = page(editor, call.run, "answer").content.decode()
+
+    assert f'data-call-state><span dir="auto">{text}</span>' in html
+    assert "waits for a decision" not in html
+
+
 def test_the_playground_shows_the_same_buttons(editor, agent, call):
     html = editor.get(f"/agents/{agent.pk}/try?columns=live&runs={call.run_id}").content.decode()
 
@@ -65,6 +81,7 @@ def test_the_run_above_shows_the_call_of_its_sub_agent(editor, ann, agent, call)
 
     assert html.count('class="section approval"') == 1
     assert f'action="/approvals/{call.pk}/decide"' in html
+    assert f"{call.run.configuration['name']} wants to call refund" in re.sub(r"<[^>]+>", "", html)
 
 
 def test_a_run_that_waits_for_a_working_sub_agent_is_streamed(editor, ann, agent):
