@@ -13,6 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
+from access_app.caller import Caller
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.configuration.schema import ConfigError
@@ -87,7 +88,7 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     try:
         decided = decide(call, decision, request.user, PendingCall.Via.PAGE)
     except AlreadyDecided as error:
-        return render_decision_conflict(request, call, decided_notice(error.call))
+        return render_decision_conflict(request, call, decided_notice(error.call, request.user))
     except (ArgumentsChanged, CallExpired, NotSuspended) as error:
         return render_decision_conflict(request, call, error.error)
     except ConfigError as error:
@@ -156,8 +157,10 @@ def render_decision_conflict(request: HttpRequest, call: PendingCall, notice: st
     return trigger_client_event(response, "approval-decided", {"target": "body", **message})
 
 
-def decided_notice(call: PendingCall) -> str:
-    """Return who was faster, and what they decided."""
+def decided_notice(call: PendingCall, user: Caller) -> str:
+    """Return who was faster, and what they decided. It may be the user, on another page."""
+    if call.decided_by_id == user.pk:
+        return f"You decided this call before: {call.get_state_display().lower()}. Your second decision was not used."
     name = call.decided_by_name or "Somebody else"
     return f"{name} was faster and chose: {call.get_state_display().lower()}. Your decision was not used."
 

@@ -244,6 +244,15 @@ def test_a_second_person_reads_who_was_faster(publisher, editor, call):
     assert PendingCall.objects.get().state == "approved"
 
 
+def test_who_decides_again_on_a_second_page_reads_the_own_decision(editor, call):
+    decide(editor, call, "approve")
+
+    answer = decide(editor, call, "decline", HTMX)
+
+    assert answer.status_code == 409
+    assert "You decided this call before: approved. Your second decision was not used." in page_text(answer)
+
+
 def test_other_arguments_than_those_on_the_page_are_not_approved(editor, call):
     stale = PendingCall.objects.get()
     PendingCall.objects.update(mark="mark-2", arguments={"order": "A-17", "amount": 9999})
