@@ -120,8 +120,12 @@ def _validate(dataset: Dataset, items: Sequence[JSONMapping], many: bool = True)
 
 
 def lock_dataset(dataset_id: str) -> Dataset:
-    """Lock a dataset for the transaction, as each change of its items does. Raise ApiError if it was deleted."""
-    locked = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
+    """Lock a dataset for the transaction, as each change of its items does. Raise ApiError if it was deleted.
+
+    Rows that refer to the dataset can be stored meanwhile. Otherwise a result whose experiment is locked would wait
+    for the change, and the change for the item of the result.
+    """
+    locked = Dataset.objects.select_for_update(no_key=True).filter(pk=dataset_id).first()
     if locked is None:
         raise dataset_not_found(dataset_id)
     return locked

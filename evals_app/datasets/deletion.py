@@ -22,12 +22,15 @@ def delete_experiment(experiment: Experiment) -> None:
 @transaction.atomic
 def delete_with_experiments(dataset: Dataset) -> None:
     """Delete a dataset with its items and experiments. Raise ProtectedError if a release gate uses it."""
+    experiments = Experiment.objects.select_for_update(of=("self",)).filter(dataset=dataset.pk).order_by("pk")
+    # Experiments first: at its end, a transaction that has locked one may check its reference to the dataset.
+    list(experiments.values_list("pk"))
     locked = Dataset.objects.select_for_update().filter(pk=dataset.pk).first()
     if locked is None:
         return
-    experiments = list(locked.experiments.select_for_update(of=("self",)).order_by("pk"))
+    stopped = list(experiments)  # with those that were created before the dataset was locked
     locked.delete()  # before the runs are stopped: a rollback does not continue them
-    for experiment in experiments:
+    for experiment in stopped:
         stop_and_forget(experiment)
 
 

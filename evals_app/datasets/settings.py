@@ -8,7 +8,7 @@ from django.utils import timezone
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
-from evals_app.datasets.changes import dataset_not_found
+from evals_app.datasets.changes import lock_dataset
 from evals_app.datasets.creation import reject_invalid_items
 from evals_app.datasets.schema import schemas_of
 from evals_app.experiments.scoring import missing_scorers
@@ -18,9 +18,7 @@ from evals_app.models import Dataset
 @transaction.atomic
 def change_settings(dataset_id: str, columns: JSONObject) -> Dataset:
     """Set columns of a dataset. Raise ConfigError if current items do not fit its new schemas, and ApiError."""
-    dataset = Dataset.objects.select_for_update().filter(pk=dataset_id).first()
-    if dataset is None:
-        raise dataset_not_found(dataset_id)
+    dataset = lock_dataset(dataset_id)
     apply_settings(dataset, columns)
     dataset.save()
     return dataset

@@ -63,7 +63,8 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
         # Locked, so that no result is stored after the experiment has ended and its figures are computed.
         row = lock_experiment(experiment.pk)
         require_open(row)
-        reject_purged(DatasetItem.objects.select_for_update().get(pk=version.item_id))  # the lock keeps its dataset
+        # Locked against a purge. A change of the item may refer to it meanwhile.
+        reject_purged(DatasetItem.objects.select_for_update(no_key=True).get(pk=version.item_id))
         attempt = fields.get("attempt") or 0
         result, _ = experiment.results.update_or_create(item=version.item, attempt=attempt, defaults=values)
         row.has_submitted_results = True
