@@ -83,7 +83,7 @@ def keys(request: HttpRequest) -> HttpResponse:
     token, status = "", 200
     if request.method == "POST":
         if form.is_valid():
-            _, token = ApiKey.objects.issue(cast(User, request.user), **form.cleaned_data)
+            token = form.issue_key(cast(User, request.user))
             form = KeyForm()
         else:
             status = 422
@@ -105,7 +105,7 @@ def team_keys(request: HttpRequest) -> HttpResponse:
     form = TeamKeyForm(request.POST or None)
     token = ""
     if request.method == "POST" and form.is_valid():
-        _, token = ApiKey.objects.issue(cast(User, request.user), realm_owner=owner_id, **form.cleaned_data)
+        token = form.issue_key(cast(User, request.user), realm_owner=owner_id)
         form = TeamKeyForm()
     issued = ApiKey.objects.filter(realm_owner=owner_id).select_related("user")
     context = {"form": form, "token": token, "keys": issued, "nav": "team", "owner_id": owner_id}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django import forms
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.utils import timezone
 
 from access_app.forms.facts_field import FactsField
-from access_app.models import validate_key_context, validate_key_resource
+from access_app.models import ApiKey, validate_key_context, validate_key_resource
 from access_app.role import Role
 from agentcms.cache import CACHE_ERRORS
 
@@ -55,6 +57,7 @@ class KeyForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": "plan: pro"}),
     )
     form_id = forms.UUIDField(required=False)
+    used_id: UUID | None = None  # that of a valid form
 
     def clean_expires_at(self) -> object:
         days = self.cleaned_data["expires_at"]
@@ -64,21 +67,43 @@ class KeyForm(forms.Form):
         """Refuse a form that was already sent, as by a reload of the page that shows the token."""
         values = dict(self.cleaned_data)
         form_id = values.pop("form_id", None)
-        if form_id and not self.errors and not is_first_use(form_id.hex):
-            raise forms.ValidationError(ALREADY_SENT_MESSAGE, code="already_sent")
+        if form_id and not self.errors:
+            if not is_first_use(form_id):
+                raise forms.ValidationError(ALREADY_SENT_MESSAGE, code="already_sent")
+            self.used_id = form_id
         return values
+
+    def issue_key(self, user: User, **columns: Any) -> str:
+        """Create the key of a valid form and return its token. If that fails, the same form can be sent again."""
+        try:
+            _, token = ApiKey.objects.issue(user, **self.cleaned_data, **columns)
+        except Exception:
+            if self.used_id is not None:
+                forget_use(self.used_id)
+            raise
+        return token
 
     def new_form_id(self) -> str:
         """Return an identifier for one sending of the form. An invalid form is sent again with another one."""
         return str(uuid4())
 
 
-def is_first_use(form_id: str) -> bool:
-    """Tell whether no form with this identifier was sent before. Without the cache this is unknown, and assumed."""
+def is_first_use(form_id: UUID) -> bool:
+    """Return whether no form with this identifier was sent before. Without the cache this is unknown, and assumed."""
     try:
-        return cache.add(f"sent-key-form-{form_id}", 1, SENT_FORM_SECONDS)
+        return cache.add(use_key(form_id), 1, SENT_FORM_SECONDS)
     except CACHE_ERRORS:
         return True
+
+
+def forget_use(form_id: UUID) -> None:
+    """Let a form with this identifier be sent again."""
+    with suppress(*CACHE_ERRORS):
+        cache.delete(use_key(form_id))
+
+
+def use_key(form_id: UUID) -> str:
+    return f"sent-key-form-{form_id.hex}"
 
 
 class TeamKeyForm(KeyForm):

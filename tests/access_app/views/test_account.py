@@ -1,9 +1,11 @@
 """The pages of keys, password and team members."""
 
 import re
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
@@ -46,6 +48,20 @@ def test_a_reload_of_the_page_with_a_new_key_creates_no_second_one(address):
     assert ApiKey.objects.count() == 1
     client.post(address, {**sent, "form_id": form_id_of(again)})
     assert ApiKey.objects.count() == 2
+
+
+@pytest.mark.parametrize("address", ["/account/keys", "/team/keys?owner=support"])
+def test_a_form_whose_key_could_not_be_stored_can_be_sent_again(address, monkeypatch):
+    client = browser(member(Role.MANAGER, owner_id="support"))
+    client.raise_request_exception = False
+    sent = {"name": "Export", "role": "editor", "expires_at": "30", "form_id": form_id_of(client.get(address))}
+    with monkeypatch.context() as outage:
+        outage.setattr(ApiKey, "save", Mock(side_effect=OperationalError("The database is away.")))
+        assert client.post(address, sent).status_code == 503
+
+    client.post(address, sent)
+
+    assert ApiKey.objects.count() == 1
 
 
 def form_id_of(response):
