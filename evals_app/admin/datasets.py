@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -16,6 +17,7 @@ from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
 from agentcms.plural import pluralize
+from evals_app.datasets.changes import reject_move
 from evals_app.datasets.settings import change_settings
 from evals_app.models import Dataset
 from evals_app.views.item_rows import item_row
@@ -24,11 +26,12 @@ ITEMS_SHOWN = 200
 OPENED_MESSAGE = "Opened the items of this dataset."
 
 
-def archive_if_there(dataset: Dataset, archived: bool) -> bool:
-    """Archive or unarchive a dataset. Return False if it was deleted meanwhile."""
+def archive_if_unmoved(dataset: Dataset, archived: bool) -> bool:
+    """Archive or unarchive a dataset. Return False if it was deleted meanwhile, or moved to another team."""
     try:
-        # Not `update()`: a dataset that is archived already keeps its date.
-        change_settings(dataset.pk, {"archived": archived})
+        with transaction.atomic():
+            # Not `update()`: a dataset that is archived already keeps its date.
+            reject_move(change_settings(dataset.pk, {"archived": archived}), dataset)
     except ApiError:
         return False
     return True
@@ -85,7 +88,7 @@ class DatasetAdmin(ReadOnlyAdmin):
         rows = [
             row
             for row in datasets
-            if has_role(request.user, Role.EDITOR, row.owner_id) and archive_if_there(row, archived)
+            if has_role(request.user, Role.EDITOR, row.owner_id) and archive_if_unmoved(row, archived)
         ]
         if rows:
             verb = "Archived." if archived else "Unarchived."

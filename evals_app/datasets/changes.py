@@ -134,12 +134,17 @@ def lock_dataset(dataset_id: str) -> Dataset:
 def begin_change(dataset: Dataset) -> ItemsChange:
     """Return a change of the items of a dataset, in which the caller has checked the role of the user.
 
-    Raise Conflict if the dataset has moved to another team since, in which the user may have another role.
+    Raise Conflict if the dataset has moved to another team since.
     """
     change = ItemsChange(dataset)
-    if change.dataset.owner_id != dataset.owner_id:
-        raise Conflict("The dataset was moved to another team meanwhile. Repeat the change.", "dataset_moved")
+    reject_move(change.dataset, dataset)
     return change
+
+
+def reject_move(locked: Dataset, dataset: Dataset) -> None:
+    """Raise Conflict if a dataset has moved since it was read, to a team in which the user may have another role."""
+    if locked.owner_id != dataset.owner_id:
+        raise Conflict("The dataset was moved to another team meanwhile. Repeat the change.", "dataset_moved")
 
 
 class ItemsChange:

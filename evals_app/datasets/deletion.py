@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from evals_app.datasets.changes import reject_move
 from evals_app.experiments.memory import delete_threads_of_experiment
 from evals_app.experiments.stopping import stop_runs
 from evals_app.models import Dataset, Experiment
@@ -21,13 +22,17 @@ def delete_experiment(experiment: Experiment) -> None:
 
 @transaction.atomic
 def delete_with_experiments(dataset: Dataset) -> None:
-    """Delete a dataset with its items and experiments. Raise ProtectedError if a release gate uses it."""
+    """Delete a dataset with its items and experiments.
+
+    Raise ProtectedError if a release gate uses it, and Conflict if it has moved to another team meanwhile.
+    """
     experiments = Experiment.objects.select_for_update(of=("self",)).filter(dataset=dataset.pk).order_by("pk")
     # Experiments first: at its end, a transaction that has locked one may check its reference to the dataset.
     list(experiments.values_list("pk"))
     locked = Dataset.objects.select_for_update().filter(pk=dataset.pk).first()
     if locked is None:
         return
+    reject_move(locked, dataset)
     stopped = list(experiments)  # with those that were created before the dataset was locked
     locked.delete()  # before the runs are stopped: a rollback does not continue them
     for experiment in stopped:

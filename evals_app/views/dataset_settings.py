@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access_app.role import Role
+from agentcms.errors import Conflict
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -94,6 +95,8 @@ def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
             delete_with_experiments(dataset)
         except ProtectedError:  # a gate was added meanwhile
             why_not = GATE_MESSAGE
+        except Conflict as error:
+            why_not = error.error
         else:
             messages.success(request, f"{dataset.name} was deleted.")
             return redirect_page(request, reverse("evals:datasets"))

@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
+from evals_app.admin import datasets as admin
 from evals_app.api import datasets as api
 from evals_app.datasets import changes
 from evals_app.models import Dataset, ItemVersion
@@ -78,3 +80,53 @@ def test_changes_of_items_are_refused(method, path, body, monkeypatch):
 
     assert (answer.status_code, answer.body["code"]) == (409, "dataset_moved")
     assert [version.input for version in ItemVersion.objects.all()] == ["One"]
+
+
+def move_before_deletion(monkeypatch, module):
+    """Move the dataset when a request, whose role is checked, begins to delete it."""
+    delete = module.delete_with_experiments
+
+    def move(dataset):
+        Dataset.objects.update(owner_id="sales")
+        delete(dataset)
+
+    monkeypatch.setattr(module, "delete_with_experiments", move)
+
+
+def test_a_deletion_is_refused(monkeypatch):
+    make_dataset(owner_id="support")
+    move_before_deletion(monkeypatch, api)
+
+    answer = Caller(api_key(member("publisher", "support"))).delete("/api/datasets/support")
+
+    assert (answer.status_code, answer.body["code"]) == (409, "dataset_moved")
+    assert Dataset.objects.exists()
+
+
+def test_a_deletion_on_the_page_is_refused(monkeypatch, client):
+    make_dataset(owner_id="support")
+    move_before_deletion(monkeypatch, pages)
+    client.force_login(member("publisher", "support"))
+
+    answer = client.post("/datasets/support/delete")
+
+    assert answer.status_code == 409
+    assert Dataset.objects.exists()
+
+
+def test_an_action_of_the_admin_changes_nothing(monkeypatch, client):
+    make_dataset(owner_id="support")
+    staff = member("editor", "support", is_staff=True)
+    change = admin.change_settings
+
+    def move(dataset_id, columns):
+        Dataset.objects.update(owner_id="sales")
+        return change(dataset_id, columns)
+
+    monkeypatch.setattr(admin, "change_settings", move)
+    client.force_login(staff)
+
+    client.post("/admin/evals_app/dataset/", {"action": "archive", "_selected_action": ["support"]})
+
+    assert Dataset.objects.get().archived_at is None
+    assert not LogEntry.objects.exists()
