@@ -14,7 +14,7 @@ from tools_app.acp.permissions import Decisions, PermissionRequest
 MAX_ANSWER_LENGTH = 1024 * 1024  # characters of the answer to one prompt
 MAX_ACTIVITIES = 500  # events of one prompt in which the agent says what it does
 MAX_ACTIVITIES_LENGTH = 16 * 1024 * 1024  # characters of them as JSON
-MAX_ACTS = 2000  # events of one prompt about its files and permissions
+MAX_AUDIT_EVENTS = 2000  # events of one prompt about its files and permissions
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PromptTurn:
     text_length: int = 0
     activity_count: int = 0
     activities_length: int = 0
-    act_count: int = 0
+    audit_event_count: int = 0
     has_overflowed: bool = False
 
     @property
@@ -67,10 +67,10 @@ class PromptTurn:
             self.activities_length = length
             self.emit(Update(kind, payload=payload))
 
-    def add_act(self, kind: str, /, **payload: Any) -> None:
+    def add_audit_event(self, kind: str, /, **payload: Any) -> None:
         """Pass on an event about a file or a permission. Whatever else an agent sends does not suppress it."""
-        self.act_count += 1
-        if not self.is_over and self.act_count <= MAX_ACTS:
+        self.audit_event_count += 1
+        if not self.is_over and self.audit_event_count <= MAX_AUDIT_EVENTS:
             self.emit(Update(kind, payload=payload))
 
     def ask(self, request: PermissionRequest) -> None:

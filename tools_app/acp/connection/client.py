@@ -39,9 +39,9 @@ from tools_app.reported_text import printable
 MAX_CALL_TITLE_LENGTH = 500
 MAX_PERMISSION_OPTIONS = 20
 MAX_OPTION_LENGTH = 200
-MAX_REPORTED_TOOL_CALLS = 200  # of one prompt, whose content is kept
-MAX_APPROVED_WRITES = 1000  # of one prompt that are kept
-MAX_KEPT_LENGTH = 16 * 1024 * 1024  # characters of the tool calls, and of the allowed writes, of one prompt
+MAX_REPORTED_TOOL_CALLS = 200  # of one prompt, whose content is stored
+MAX_APPROVED_WRITES = 1000  # of one prompt that are stored
+MAX_BUFFERED_LENGTH = 16 * 1024 * 1024  # characters of the tool calls, and of the allowed writes, of one prompt
 OVER_MESSAGE = "There is no prompt. Wait for the next one."
 REJECTED_MESSAGE = "The write was not allowed."
 REFUSED_CODE = -32000
@@ -91,7 +91,7 @@ class WorkspaceClient:
             await run_briefly(self.workspace.write, path, content)
         except PathRefused as error:
             raise_request_error(str(error))
-        turn.add_act("acp-file", path=path, action="write")
+        turn.add_audit_event("acp-file", path=path, action="write")
         return WriteTextFileResponse()
 
     def may_write(self, turn: PromptTurn, path: str, content: str) -> bool:
@@ -137,7 +137,7 @@ class WorkspaceClient:
         )
         is_rejected = not allows(request, option_id)
         reason = CANNOT_ASK_MESSAGE if is_unasked and is_rejected else ""
-        turn.add_act("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
+        turn.add_audit_event("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
         return option_id
 
     def build_request(self, known: JSONObject, options: tuple[PermissionAnswer, ...]) -> PermissionRequest:
@@ -160,10 +160,13 @@ class WorkspaceClient:
             return path
 
     def approve_writes(self, turn: PromptTurn, known: JSONObject) -> None:
-        """Keep the files that an allowed request says it will write. Another request is needed for forgotten ones."""
+        """Allow the files that a request announces to be written. Above a limit, discard all that are allowed so far.
+
+        The agent then asks again before it writes them.
+        """
         turn.approved_writes |= self.announced_writes(known)
         length = sum(len(content) for _, content in turn.approved_writes)
-        if length > MAX_KEPT_LENGTH or len(turn.approved_writes) > MAX_APPROVED_WRITES:
+        if length > MAX_BUFFERED_LENGTH or len(turn.approved_writes) > MAX_APPROVED_WRITES:
             turn.approved_writes.clear()
 
     def announced_writes(self, known: JSONObject) -> set[tuple[str, str]]:
@@ -198,7 +201,7 @@ class WorkspaceClient:
         values.pop("sessionUpdate", None)
         length = len(json.dumps(values))
         turn.tool_call_length += length
-        if len(turn.tool_calls) >= MAX_REPORTED_TOOL_CALLS or turn.tool_call_length > MAX_KEPT_LENGTH:
+        if len(turn.tool_calls) >= MAX_REPORTED_TOOL_CALLS or turn.tool_call_length > MAX_BUFFERED_LENGTH:
             turn.tool_calls.clear()
             turn.tool_call_length = length
         known = turn.tool_calls.setdefault(str(values.get("toolCallId", "")), {})

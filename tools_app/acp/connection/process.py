@@ -48,7 +48,7 @@ START_TIMEOUT = 60  # seconds
 CANCEL_TIMEOUT = 2  # seconds in which an agent may end a cancelled prompt
 END_TIMEOUT = 1  # seconds in which the launcher may end what an agent started
 MAX_STDERR = 2048  # characters, the last ones
-KEPT_STDERR = 4 * MAX_STDERR  # bytes
+STDERR_BUFFER_SIZE = 4 * MAX_STDERR  # bytes
 INSIDE = "/workspace"  # the workspace in the sandbox
 PROXY_INSIDE = "/run/proxy.sock"
 
@@ -261,7 +261,7 @@ class AgentProcess:
         stream = cast("asyncio.StreamReader", self.process.stderr)
         while part := await stream.read(4096):
             self.stderr += part
-            del self.stderr[:-KEPT_STDERR]
+            del self.stderr[:-STDERR_BUFFER_SIZE]
 
     async def ended_error(self) -> AgentEnded:
         """Return the error of a program that has ended, with the end of its standard error."""
@@ -273,7 +273,7 @@ class AgentProcess:
                 await asyncio.wait([self.stderr_task])
         self.kill_soon()
         text, secrets = self.stderr.decode("utf-8", "replace"), self.secrets()
-        if len(self.stderr) == KEPT_STDERR:  # what came before is gone, and may be the beginning of a secret
+        if len(self.stderr) == STDERR_BUFFER_SIZE:  # what came before is gone, and may be the beginning of a secret
             text = without_rest_of_value(text, secrets)
         text = mask_values(text, secrets)
         return AgentEnded(self.record.title, code, text[-MAX_STDERR:])

@@ -1,4 +1,4 @@
-"""The content that a worker keeps of a prompt: announcing files and plans without end fills no memory."""
+"""The content that a worker stores of a prompt: announcing files and plans without end fills no memory."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ import pytest
 from acp.schema import AgentPlanUpdate, FileEditToolCallContent, PermissionOption, PlanEntry, ToolCallUpdate
 
 from agentcms.wire.canonical import canonical
-from tools_app.acp.connection.client import MAX_KEPT_LENGTH, WorkspaceClient
+from tools_app.acp.connection.client import MAX_BUFFERED_LENGTH, WorkspaceClient
 from tools_app.acp.permissions import Decisions, PermissionPolicy
 from tools_app.acp.turn import MAX_ACTIVITIES_LENGTH, PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
@@ -40,8 +40,8 @@ def test_the_content_of_tool_calls_and_of_allowed_writes_is_limited(client):
 
     asyncio.run(announce())
 
-    assert len(canonical(client.turn.tool_calls)) <= MAX_KEPT_LENGTH
-    assert sum(len(content) for _, content in client.turn.approved_writes) <= MAX_KEPT_LENGTH
+    assert len(canonical(client.turn.tool_calls)) <= MAX_BUFFERED_LENGTH
+    assert sum(len(content) for _, content in client.turn.approved_writes) <= MAX_BUFFERED_LENGTH
 
 
 def test_the_content_of_the_latest_tool_calls_is_stored(client):
