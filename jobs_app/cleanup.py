@@ -77,7 +77,7 @@ def delete_expired_rows(job: Job) -> JSONObject:
     """
     errors: list[Exception] = []
     for first_step in _first_steps:
-        with collecting(errors, f"step {first_step.__name__}"):
+        with collecting_errors(errors, f"step {first_step.__name__}"):
             for _ in first_step():
                 job.report_progress(done=job.done)
         if errors:
@@ -86,10 +86,10 @@ def delete_expired_rows(job: Job) -> JSONObject:
     removed: dict[str, int] = job.cursor or {}
     # By name: "job reports" come before "jobs", and each attempt begins with the same table.
     for name, rows in sorted(_expired_rows.items()):
-        with collecting(errors, f"table {name}"):
-            empty_table(job, name, rows, removed)
+        with collecting_errors(errors, f"table {name}"):
+            delete_all_batches(job, name, rows, removed)
     for step in _steps:
-        with collecting(errors, f"step {step.__name__}"):
+        with collecting_errors(errors, f"step {step.__name__}"):
             step()
         job.report_progress(done=job.done)
     if errors:
@@ -98,7 +98,7 @@ def delete_expired_rows(job: Job) -> JSONObject:
 
 
 @contextmanager
-def collecting(errors: list[Exception], part: str) -> Iterator[None]:
+def collecting_errors(errors: list[Exception], part: str) -> Iterator[None]:
     """Add the error of a part of the clean-up to the errors, and log it."""
     try:
         yield
@@ -109,7 +109,7 @@ def collecting(errors: list[Exception], part: str) -> Iterator[None]:
         errors.append(error)
 
 
-def empty_table(job: Job, name: str, rows: ExpiredRows, removed: dict[str, int]) -> None:
+def delete_all_batches(job: Job, name: str, rows: ExpiredRows, removed: dict[str, int]) -> None:
     """Delete the expired rows of a table, and add their number to `removed`."""
     removed.setdefault(name, 0)
     while count := delete_expired_batch(rows, _batch_sizes.get(name, DELETED_PER_BATCH)):

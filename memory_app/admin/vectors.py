@@ -57,7 +57,7 @@ class VectorAdmin(ReadOnlyAdmin):
         """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
         # Without the order: by ID, each vector would be distinct.
         chosen = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
-        unknown = find_unknown({embedder for _, embedder in chosen})
+        unknown = unavailable_embedders({embedder for _, embedder in chosen})
         pairs = [(thread_id, embedder) for thread_id, embedder in chosen if embedder not in unknown]
         for thread_id, embedder in pairs:
             with transaction.atomic():
@@ -69,12 +69,12 @@ class VectorAdmin(ReadOnlyAdmin):
             messages.warning(request, f"Vectors of embedders that are not available stay: {list_text(unknown)}.")
 
 
-def find_unknown(embedders: Iterable[str]) -> list[str]:
+def unavailable_embedders(embedders: Iterable[str]) -> list[str]:
     """Return the names of embedders that are not available here, which could make no vectors again."""
-    unknown = []
+    unavailable = []
     for name in sorted(embedders):
         try:
             find_embedder(name)
         except UnknownEmbedder:
-            unknown.append(name)
-    return unknown
+            unavailable.append(name)
+    return unavailable

@@ -22,7 +22,7 @@ MAX_NAMED_AGENTS = 10
 
 def agents_of_provider(row: ModelProvider) -> AgentQuerySet:
     """Return the agents whose live version or draft uses a model of the provider, by its ID or an alias."""
-    uses = Q(pk=None)
+    uses = Q()
     for key in (row.key, *row.aliases):
         # A search in the text finds it, because snapshots are canonical JSON: no blank spaces.
         uses |= Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}') | Q(model__provider=key)

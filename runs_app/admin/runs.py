@@ -21,7 +21,7 @@ from runs_app.models import AgentRun, RunStep
 
 DETAIL_FIELDS = ("agent_team", "error", "warnings", "holder", "processes")
 MAX_STEP_LENGTH = 20_000  # characters of a step
-CARRY_ON_HINT = (
+CONTINUE_HINT = (
     "Only durable runs that wait for a process, or whose process died, can be continued. The caller of a sub-agent "
     "continues its run."
 )
@@ -56,7 +56,7 @@ class RunAdmin(ReadOnlyAdmin):
     """Runs with their input, output and status."""
 
     change_form_template = "admin/runs_app/agentrun/change_form.html"
-    actions = ("carry_on", "stop")
+    actions = ("continue_now", "stop")
     inlines = (RunStepInline,)
 
     list_display = ("agent_key", "version_label", "status", "requested_by_name", "tokens", "created_at", "finished_at")
@@ -116,12 +116,12 @@ class RunAdmin(ReadOnlyAdmin):
         return self.inlines if obj is not None and obj.details_visible_to(request.user) else ()
 
     @admin.action(description="Continue now")
-    def carry_on(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> None:
+    def continue_now(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> None:
         """Have the selected durable runs executed that wait for a process or lost theirs."""
         selected = [*runs]
         continued = sum(map(recover, selected))
         message = f"{continued} of {pluralize(len(selected), 'run')} sent to a process."
-        reason = "" if continued == len(selected) else f" {CARRY_ON_HINT}"
+        reason = "" if continued == len(selected) else f" {CONTINUE_HINT}"
         self.message_user(request, message + reason, messages.SUCCESS if continued else messages.WARNING)
 
     @admin.action(description="Stop")

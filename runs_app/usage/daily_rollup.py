@@ -16,7 +16,7 @@ from runs_app.models import AgentRun, DailyUsage
 from runs_app.models.run_queryset import AgentRunQuerySet
 from runs_app.usage.figures import aggregate_runs
 
-KEPT_DAYS = 400  # of the figures
+USAGE_DAYS = 400  # of the figures
 ONE_DAY = timedelta(days=1)
 BATCH_SIZE = 1000
 
@@ -76,4 +76,4 @@ def start_of(day: date) -> datetime:
 
 @expired_rows("use per day")
 def expired_usage() -> QuerySet[DailyUsage]:
-    return DailyUsage.objects.filter(day__lt=timezone.now().date() - timedelta(days=KEPT_DAYS))
+    return DailyUsage.objects.filter(day__lt=timezone.now().date() - timedelta(days=USAGE_DAYS))

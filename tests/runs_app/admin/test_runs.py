@@ -87,7 +87,7 @@ def test_staff_have_a_queued_durable_run_carried_on(staff, monkeypatch):
     lost = RunFactory(open=True, is_durable=True, lease_until=timezone.now() - timedelta(minutes=1))
     finished = RunFactory(is_durable=True)
 
-    page = run_action(staff, "carry_on", queued, lost, finished)
+    page = run_action(staff, "continue_now", queued, lost, finished)
 
     assert {*dispatched} == {queued.pk, lost.pk}
     assert "2 of 3 runs sent to a process. Only durable runs" in page
