@@ -19,6 +19,7 @@ application = unmap_addresses(require_utf8(get_wsgi_application()))
 
 if settings.TRUSTED_PROXIES:
     # Otherwise all users behind a proxy share one address, and one of them could use up the sign-in attempts of all.
+    # Unmapped before the list of proxies is searched, and after it for the address of the client that a proxy names.
     networks = [str(network) for network in settings.TRUSTED_PROXIES]
     application = unmap_addresses(wrap_wsgi_with_proxy_headers(application, networks))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FUNCTION = "agentcms_halves"
 MIN_VERSION = (0, 8)  # with iterative scans, which let a filtered search find enough
-SECONDS_UNTIL_NEXT_LOOK = 60.0
+SECONDS_UNTIL_NEXT_CHECK = 60.0
 
 # The body is parsed now, so that it does not depend on the search path of a session that restores a backup.
 # get_byte returns 0 to 255, and the packed numbers are signed: 128 to 255 stand for -128 to -1.
@@ -35,7 +35,7 @@ RETURN (
 )
 """
 
-_enabled: SizeLimitedCache[str, bool] = SizeLimitedCache(TTLCache(1, SECONDS_UNTIL_NEXT_LOOK))
+_enabled: SizeLimitedCache[str, bool] = SizeLimitedCache(TTLCache(1, SECONDS_UNTIL_NEXT_CHECK))
 
 
 class PgvectorUnavailable(Exception):
@@ -81,7 +81,7 @@ def disable() -> None:
 
 
 def forget_cached_state() -> None:
-    """Let this process look again whether pgvector is enabled."""
+    """Let this process check again whether pgvector is enabled."""
     _enabled.clear()
 
 

@@ -107,7 +107,7 @@ class ExecuteView(JSONView):
         if not isinstance(arguments, dict | None):
             raise BadRequest("request body", [("data", "This must be an object with the arguments of the tool.")])
         with checking_names(request, body, ToolCallBody) as names:
-            pass
+            pass  # nothing else of the body is checked by a schema
         reject_call(row, definition)
         caller = CallerNames(str(request.user.pk), row.owner_id)
         with StreamSlot(request.user):  # a call blocks a thread for as long as its tool works

@@ -101,7 +101,7 @@ class TemporalRunner(MessageRunner):
             max_concurrent_activities=settings.RUNS_PER_WORKER,
             workflow_runner=UnsandboxedWorkflowRunner(),  # the workflow has no code of its own that could differ
         )
-        # Kept, because an event loop has no reference to its tasks.
+        # The event loop has only weak references to tasks: without this one, the worker could disappear.
         self.running = asyncio.ensure_future(self.worker.run())
         while not self.worker.is_running:
             await asyncio.wait([self.running], timeout=START_POLL_INTERVAL)

@@ -52,7 +52,8 @@ def start_idempotently(
 
 
 def runs_of_key(key_id: UUID) -> AgentRunQuerySet:
-    """Filter to the run of an idempotency key. Its ID is that of a run of the previous release."""
+    """Return the run of an idempotency key, if there is one."""
+    # The previous release used the UUID of the key as the ID of the run.
     return AgentRun.objects.filter(Q(idempotency_id=key_id) | Q(pk=key_id))
 
 
