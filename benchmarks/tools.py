@@ -188,7 +188,7 @@ def finish_run(agent_id: str) -> Any:
 def measure_tasks(count: int) -> Figures:
     """Return how long the tasks of one run take that work for no time, until all results are delivered."""
     from agents_app.models import Agent
-    from runs_app.background.maintenance import look_after_tasks
+    from runs_app.background.maintenance import maintain_tasks
     from runs_app.models import BackgroundTask, BackgroundTaskDelivery
 
     register_task_agent(count)
@@ -200,7 +200,7 @@ def measure_tasks(count: int) -> Figures:
     dispatched = time.perf_counter() - started
     while BackgroundTaskDelivery.objects.filter(task__run=run).count() < count:
         run_due_jobs()
-        look_after_tasks()
+        maintain_tasks()
         time.sleep(0.01)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     assert BackgroundTask.objects.filter(run=run, status="completed").count() == count

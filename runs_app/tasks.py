@@ -14,7 +14,7 @@ from celery.signals import worker_init, worker_ready, worker_shutdown, worker_sh
 from agentcms.logs import describe_service_error
 from runs_app import cleanup, partitions, scoring  # noqa: F401  registers their handlers
 from runs_app.background import jobs as background_jobs  # noqa: F401  registers its handler
-from runs_app.background.maintenance import look_after_tasks
+from runs_app.background.maintenance import maintain_tasks
 from runs_app.engine import engine, lifecycle, run_ends
 from runs_app.memory import observing, titling  # noqa: F401  registers their handlers
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
@@ -34,7 +34,7 @@ def reap_runs() -> None:
 @shared_task
 def look_after_background_tasks() -> None:
     """Continue background tasks that a process left between two steps."""
-    look_after_tasks()
+    maintain_tasks()
 
 
 @shared_task

@@ -36,7 +36,7 @@ from versions_app.models import AgentVersion
 log = logging.getLogger(__name__)
 
 GATHERING = timedelta(milliseconds=500)  # results of one conversation that end within this time come together
-MAX_RUNS_PER_LOOK = 50
+MAX_RUNS_PER_ROUND = 50
 SIGNAL_PREFIX = "background-task-"  # of the IDs of signals about the ends of tasks
 # Errors that another attempt to send a result to a thread would have again.
 UNDELIVERABLE = (
@@ -54,7 +54,7 @@ def deliver_due() -> None:
     due = BackgroundTask.objects.undelivered().filter(finished_at__lt=timezone.now() - GATHERING)
     runs = AgentRun.objects.filter(pk__in=due.order_by().values("run_id"))
     # At random: runs that work, and threads that are at a limit, may keep the oldest results for days.
-    for run_id in runs.order_by("?").values_list("pk", flat=True)[:MAX_RUNS_PER_LOOK]:
+    for run_id in runs.order_by("?").values_list("pk", flat=True)[:MAX_RUNS_PER_ROUND]:
         with logging_errors(log, "The results of run %s could not be delivered. They are tried again later.", run_id):
             deliver_results(run_id)
 
@@ -193,5 +193,5 @@ def note_woken_run(run: AgentRun) -> None:
 
 
 def task_of_signal(key: str) -> UUID | None:
-    """Return the ID of the task whose end a signal tells, by the ID of the signal, or None."""
+    """Return the ID of the task whose end a signal reports, from the ID of the signal, or None for other signals."""
     return parse_uuid(key.removeprefix(SIGNAL_PREFIX)) if key.startswith(SIGNAL_PREFIX) else None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WATCH_INTERVAL = 1.0  # seconds between two looks whether the task was cancelled
+WATCH_INTERVAL = 1.0  # seconds between two checks whether the task was cancelled
 TASK_RETRY_DELAY, MAX_TASK_RETRY_DELAY = 1.0, 30.0  # seconds before the first retry, which doubles
 TASK_OUTCOME_UNKNOWN = (
     "The worker stopped while this tool worked, and the tool may not be called twice. "

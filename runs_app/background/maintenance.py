@@ -14,14 +14,14 @@ from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus
 
-TASKS_PER_LOOK = 100
+TASKS_PER_ROUND = 100
 LOST_TASK_AGE = timedelta(hours=1)
 UNKNOWN_END_MESSAGE = (
     "The worker of this task stopped again and again. It is not known whether the tool has done its work."
 )
 
 
-def look_after_tasks() -> None:
+def maintain_tasks() -> None:
     """End tasks that nobody executes any more, deliver results, and start tasks that wait for a free slot."""
     if BackgroundTask.objects.unfinished().exists():
         end_lost_tasks()
@@ -37,13 +37,13 @@ def end_lost_tasks() -> int:
     left = BackgroundTask.objects.in_slots().filter(job__state__in=(Job.State.FAILED, Job.State.DONE))
     running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None, child_run_id=None)
     orphaned = running.filter(started_at__lt=timezone.now() - LOST_TASK_AGE)
-    tasks = [*left[:TASKS_PER_LOOK], *orphaned[:TASKS_PER_LOOK]]
+    tasks = [*left[:TASKS_PER_ROUND], *orphaned[:TASKS_PER_ROUND]]
     return sum(end_task(task, TaskStatus.FAILED, error=UNKNOWN_END_MESSAGE) for task in tasks)
 
 
 def cancel_tasks_of_cancelled_runs() -> None:
     tasks = BackgroundTask.objects.unfinished().filter(run__status=AgentRun.Status.CANCELLED)
-    for task in tasks[:TASKS_PER_LOOK]:
+    for task in tasks[:TASKS_PER_ROUND]:
         cancel_task(task, is_delivered=False)
 
 
@@ -51,6 +51,6 @@ def settle_waiting_tasks() -> None:
     """End the tasks whose sub-agent has waited for a person, and whose run has ended or was deleted."""
     child = AgentRun.objects.filter(pk=OuterRef("child_run_id"), finished_at=None)
     tasks = BackgroundTask.objects.unfinished().filter(~Exists(child), child_run_id__isnull=False)
-    for task in tasks[:TASKS_PER_LOOK]:
+    for task in tasks[:TASKS_PER_ROUND]:
         if task.child_run_id is not None:
             settle_task_of_child(task.child_run_id)

@@ -185,7 +185,7 @@ def save_end_columns(
 
     A parent that waits for it continues. Its own unfinished child runs are cancelled unless it has succeeded.
     """
-    # A scheduled task does what an error leaves, by `look_after_tasks` and `cancel_abandoned_children`.
+    # A scheduled task does what an error leaves, by `maintain_tasks` and `cancel_abandoned_children`.
     call_after_commit(run_ended.send, AgentRun, status=status, run_id=run_id, parent_id=parent_id)
     if status != AgentRun.Status.SUCCEEDED:
         call_after_commit(cancel_children, run_id)

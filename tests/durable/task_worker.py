@@ -21,7 +21,7 @@ import evals_app.tasks  # noqa: F401  registers the handler of experiments
 import runs_app.tasks  # noqa: F401  registers the handlers of jobs
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.background.maintenance import look_after_tasks
+from runs_app.background.maintenance import maintain_tasks
 from runs_app.engine import lifecycle, reaper
 from runs_app.engine.engine import EXECUTE_MODULE, get_engine
 from tests import fork_server
@@ -62,7 +62,7 @@ def work() -> None:
         get_engine().take_queued()
         for job_id in Job.objects.due().values_list("pk", flat=True):
             runner.run_claimed(str(job_id))
-        look_after_tasks()
+        maintain_tasks()
         time.sleep(LOOK_INTERVAL)
     sys.exit()
 

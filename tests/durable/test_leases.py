@@ -261,7 +261,7 @@ def test_a_process_that_stands_still_while_it_writes_holds_up_only_its_run(queue
     assert statuses == {locked.pk: "running", other.pk: "queued"}
 
 
-def test_a_look_asks_three_queries(queued, django_assert_num_queries):
+def test_a_round_of_the_reaper_takes_three_queries(queued, django_assert_num_queries):
     leases.claim(queued.pk, leases.new_holder_name())
 
     with django_assert_num_queries(3):

@@ -121,7 +121,7 @@ def test_an_unexpected_error_with_a_result_holds_up_no_others(user, monkeypatch)
 def test_countless_results_of_a_run_that_works_hold_up_no_others(user):
     agent = AgentFactory(model=DEMO)
     busy = RunFactory(agent=agent, requested_by=user, open=True)
-    for number in range(delivery.MAX_RUNS_PER_LOOK):
+    for number in range(delivery.MAX_RUNS_PER_ROUND):
         ended_task(busy, number)
     other = RunFactory(agent=agent, requested_by=user)
     ended_task(other, 1)
@@ -132,7 +132,7 @@ def test_countless_results_of_a_run_that_works_hold_up_no_others(user):
 
 
 def test_runs_that_work_hold_up_no_results_of_others(user, monkeypatch):
-    monkeypatch.setattr(delivery, "MAX_RUNS_PER_LOOK", 2)
+    monkeypatch.setattr(delivery, "MAX_RUNS_PER_ROUND", 2)
     agent = AgentFactory(model=DEMO)
     for busy in RunFactory.create_batch(2, agent=agent, requested_by=user, open=True):
         ended_task(busy, 1)

@@ -18,7 +18,7 @@ from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.background import endings, execution, steps
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task
-from runs_app.background.maintenance import UNKNOWN_END_MESSAGE, look_after_tasks
+from runs_app.background.maintenance import UNKNOWN_END_MESSAGE, maintain_tasks
 from runs_app.background.steps import count_retry, report_progress
 from runs_app.background.stream_chunks import end_chunk
 from runs_app.calling import ToolCall
@@ -209,7 +209,7 @@ def test_a_task_whose_job_has_ended_without_it_frees_its_place(db):
     job = Job.objects.create(kind="background_task", state=Job.State.DONE)
     task = task_of(RunFactory(), status="running", attempts=1, job=job)
 
-    look_after_tasks()
+    maintain_tasks()
 
     task.refresh_from_db()
     assert (task.status, task.error) == ("failed", UNKNOWN_END_MESSAGE)

@@ -18,7 +18,7 @@ from runs_app.approvals.lookup import find_call
 from runs_app.background.child_waits import suspend_task_of_child
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task
-from runs_app.background.maintenance import look_after_tasks
+from runs_app.background.maintenance import maintain_tasks
 from runs_app.background.task_streams import TaskObserver
 from runs_app.engine import reaper, run_ends
 from runs_app.engine.engine import get_engine
@@ -114,7 +114,7 @@ def test_the_task_runs_again_while_its_sub_agent_works_after_the_decision(start,
     decide_only(tasks.user, "approve")
     (working,) = tasks.wait(run, "running")
     while_working = observe(observer)
-    look_after_tasks()
+    maintain_tasks()
     tasks.open("slow")
     (ended,) = tasks.wait(run, "completed")
 
@@ -252,7 +252,7 @@ def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_maintenance(start,
         status="succeeded", output="Late.", finished_at=timezone.now(), suspended_at=None
     )
 
-    look_after_tasks()
+    maintain_tasks()
 
     task.refresh_from_db()
     assert (task.status, task.result) == ("completed", "Late.")
@@ -262,7 +262,7 @@ def test_a_task_ends_when_its_waiting_sub_agent_is_deleted(start, tasks):
     _, task = start()
 
     Agent.objects.get(pk="helper").delete()
-    look_after_tasks()
+    maintain_tasks()
 
     task.refresh_from_db()
     assert (task.status, task.error) == ("failed", "The agent was deleted while it worked.")
