@@ -10,6 +10,16 @@ from django.db.models import Q
 
 def contains_text(column: str, text: str) -> Q:
     """Return the condition for rows whose column contains a text, in upper or lower case."""
-    # LIKE of SQLite ignores the case of the letters A to Z only.
-    is_ignored = text.isascii() or connection.vendor == "postgresql"
-    return Q((f"{column}__icontains", text)) if is_ignored else Q((f"{column}__iregex", re.escape(text)))
+    return Q((f"{column}__icontains", text)) if like_ignores_case(text) else Q((f"{column}__iregex", re.escape(text)))
+
+
+def begins_with_text(column: str, text: str) -> Q:
+    """Return the condition for rows whose column begins with a text, in upper or lower case."""
+    if like_ignores_case(text):
+        return Q((f"{column}__istartswith", text))
+    return Q((f"{column}__iregex", rf"\A{re.escape(text)}"))
+
+
+def like_ignores_case(text: str) -> bool:
+    """Return whether LIKE finds a text in upper and lower case. That of SQLite does so for the letters A to Z only."""
+    return text.isascii() or connection.vendor == "postgresql"

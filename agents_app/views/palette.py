@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models import Case, IntegerField, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,6 +16,7 @@ from access_app.permissions import has_role_somewhere
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
+from agents_app.search.text_conditions import begins_with_text, contains_text
 from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
 from agents_app.views.access import visible_agents
 
@@ -123,8 +124,8 @@ def find_agents(request: HttpRequest, query: str) -> AgentQuerySet:
     if query:
         heads = AgentIndex.objects.filter(is_head=True).search(query)
         agents = agents.filter(pk__in=heads.values("agent"))
-    by_name = Q(name__istartswith=query) | Q(pk__istartswith=query)
-    in_name = Q(name__icontains=query) | Q(pk__icontains=query)
+    by_name = begins_with_text("name", query) | begins_with_text("pk", query)
+    in_name = contains_text("name", query) | contains_text("pk", query)
     rank = Case(When(by_name, Value(0)), When(in_name, Value(1)), default=Value(2), output_field=IntegerField())
     return agents.order_by(rank, "-updated_at", "pk").only("id", "name", "owner_id")[:MAX_MATCHES]
 

@@ -31,6 +31,14 @@ def test_agents_are_found_by_their_words_with_names_first(viewer):
     assert palette(viewer, q="port")["Agents"] == ["Porter a", "The porter c", "Concierge b"]
 
 
+def test_names_come_first_in_upper_and_lower_case_of_any_alphabet(viewer):
+    AgentFactory(id="a", name="Öko-Ärzte")
+    AgentFactory(id="b", name="Ärzte")
+    AgentFactory(id="c", name="Concierge", instructions="Call the Ärzte.")
+
+    assert palette(viewer, q="ärz")["Agents"] == ["Ärzte b", "Öko-Ärzte a", "Concierge c"]
+
+
 def test_a_tab_of_an_agent_is_found_by_both_names(viewer):
     AgentFactory(id="porter", name="Night porter")
 
