@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from agentcms.wire.json_types import JSONObject
-from runs_app.models import AgentRun, RunEvent
+from evals_app.run_trees import RunTreeRows, read_run_tree
+from runs_app.models import AgentRun
 
-MAX_TRACE_DEPTH = 5
-TYPES = ("tool-call", "tool-result", "tool-error")
+SPAN_TYPES = ("tool-call", "tool-result", "tool-error")
 
 
 def root_span(run: AgentRun, trace_id: str, parent_id: str | None, has_details: bool) -> JSONObject:
@@ -40,42 +38,17 @@ def root_span(run: AgentRun, trace_id: str, parent_id: str | None, has_details: 
     }
 
 
-@dataclass
-class TraceRows:
-    """The events of calls and the sub-agents of runs, by the ID of the run."""
-
-    events: dict[UUID, list[RunEvent]]
-    children: dict[UUID, dict[str, AgentRun]]  # by the ID of the call that started them
-
-
-def read_trace_rows(run: AgentRun) -> TraceRows:
-    """Read the events of a run and of its sub-agents, by two queries for each level."""
-    tree = TraceRows({}, {})
-    level = [run.pk]
-    for depth in range(MAX_TRACE_DEPTH + 1):
-        for event in RunEvent.objects.filter(run__in=level, data__type__in=TYPES).order_by("run_id", "number"):
-            tree.events.setdefault(event.run_id, []).append(event)
-        if depth < MAX_TRACE_DEPTH:
-            for child in AgentRun.objects.filter(parent__in=level).defer("stored_configuration", "conversation"):
-                if child.parent_id is not None:
-                    tree.children.setdefault(child.parent_id, {})[child.parent_call_id] = child
-        level = [child.pk for run_id in level for child in tree.children.get(run_id, {}).values()]
-        if not level:
-            break
-    return tree
-
-
 def spans_of_run(run: AgentRun, trace_id: str) -> Iterator[JSONObject]:
     """Yield the span of a run, those of its calls, and those of its sub-agents."""
-    yield from spans_in_tree(read_trace_rows(run), run, trace_id, None)
+    yield from spans_in_tree(read_run_tree(run.pk, SPAN_TYPES), run, trace_id, None)
 
 
-def spans_in_tree(tree: TraceRows, run: AgentRun, trace_id: str, parent_id: str | None) -> Iterator[JSONObject]:
+def spans_in_tree(tree: RunTreeRows, run: AgentRun, trace_id: str, parent_id: str | None) -> Iterator[JSONObject]:
     """Yield the span of a run of a tree, those of its calls, and those of its sub-agents."""
     root = root_span(run, trace_id, parent_id, has_details=True)
     yield root
     begun: dict[str, JSONObject] = {}
-    for event in tree.events.get(run.pk, ()):
+    for event in tree.events[run.pk]:
         payload = event.data.get("payload") or {}
         call_id = str(payload.get("toolCallId", ""))
         if event.data["type"] == "tool-call":
@@ -85,7 +58,7 @@ def spans_in_tree(tree: TraceRows, run: AgentRun, trace_id: str, parent_id: str 
             begun[call_id] |= {"output": payload.get("result"), "endedAt": event.created_at}
             begun[call_id]["error"] = {"message": str(payload.get("error", ""))[:1000]} if is_error else None
             begun[call_id]["status"] = "error" if is_error else "success"
-    children = tree.children.get(run.pk, {})
+    children = tree.children[run.pk]
     for call_id, span in begun.items():
         yield span
         if call_id in children:

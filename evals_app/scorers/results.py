@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -13,10 +12,10 @@ from pydantic import Field
 from agentcms.db.column_values import ColumnValues
 from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.experiments.spending import Spent, run_tree, spent_by_runs
-from runs_app.models import AgentRun, RunEvent
+from evals_app.run_trees import RunTreeRows, read_run_tree
+from runs_app.models import AgentRun
 from runs_app.scoring import MAX_SCORE
 
-MAX_RESULT_DEPTH = 5  # of sub-agents whose calls are counted
 ENDS = ("tool-result", "tool-error")
 CALL_TYPES = ("tool-call", *ENDS, "step-start")  # of the events that calls and steps are read from
 ScoreValue = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE)]
@@ -104,42 +103,16 @@ def answer_of_run(run: AgentRun, spent: Spent | None = None, **fields: Any) -> A
 
 def calls_of_run(run: AgentRun) -> tuple[tuple[ToolUse, ...], int]:
     """Return the calls of a run in order, those of sub-agents after the call of their agent, and its steps."""
-    tree = read_call_rows(run.pk)
-    steps = sum(event["type"] == "step-start" for event in tree.events[run.pk])
+    tree = read_run_tree(run.pk, CALL_TYPES)
+    steps = sum(event.data["type"] == "step-start" for event in tree.events[run.pk])
     return tuple(calls_in_tree(tree, run.pk, 0)), steps
 
 
-@dataclass
-class CallRows:
-    """The events of calls and the sub-agents of runs, by the ID of the run."""
-
-    events: defaultdict[UUID, list[JSONObject]]
-    children: defaultdict[UUID, dict[str, UUID]]  # by the ID of the call that started them
-
-
-def read_call_rows(run_id: UUID) -> CallRows:
-    """Read the events of a run and of its sub-agents, by two queries for each level."""
-    tree = CallRows(defaultdict(list), defaultdict(dict))
-    level = [run_id]
-    for depth in range(MAX_RESULT_DEPTH + 1):
-        events = RunEvent.objects.filter(run__in=level, data__type__in=CALL_TYPES).order_by("run_id", "number")
-        for key, data in events.values_list("run_id", "data"):
-            tree.events[key].append(data)
-        if depth < MAX_RESULT_DEPTH:
-            children = AgentRun.objects.filter(parent__in=level)
-            for parent_id, call_id, child_id in children.values_list("parent_id", "parent_call_id", "pk"):
-                tree.children[parent_id][call_id] = child_id
-        level = [child_id for key in level for child_id in tree.children[key].values()]
-        if not level:
-            break
-    return tree
-
-
-def calls_in_tree(tree: CallRows, run_id: UUID, depth: int) -> Iterator[ToolUse]:
+def calls_in_tree(tree: RunTreeRows, run_id: UUID, depth: int) -> Iterator[ToolUse]:
     """Yield the calls of a run of a tree, those of sub-agents after the call of their agent."""
     begun: dict[str, JSONObject] = {}
     ends: dict[str, JSONObject] = {}
-    for event in tree.events[run_id]:
+    for event in (row.data for row in tree.events[run_id]):
         payload = event.get("payload") or {}
         if event["type"] == "tool-call":
             begun[payload.get("toolCallId", "")] = payload
@@ -151,5 +124,5 @@ def calls_in_tree(tree: CallRows, run_id: UUID, depth: int) -> Iterator[ToolUse]
         arguments = arguments if isinstance(arguments, dict) else {}
         name, is_error = str(call.get("toolName", "")), bool(end.get("isError"))
         yield ToolUse(name, arguments, end.get("result"), is_error, depth)
-        if (child_id := tree.children[run_id].get(call_id)) is not None:
-            yield from calls_in_tree(tree, child_id, depth + 1)
+        if (child := tree.children[run_id].get(call_id)) is not None:
+            yield from calls_in_tree(tree, child.pk, depth + 1)
