@@ -1,4 +1,4 @@
-"""Responses with an agent."""
+"""Responses with an agent, and about what agents lose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.http import HttpResponse
 
+from access_app.caller import Caller
 from agentcms.api.responses import json_text_response
 from agentcms.errors import BadRequest
 from agentcms.wire.unknown_names import UnknownName
@@ -16,7 +17,8 @@ from agents_app.configuration.references import (
     reference_path,
     reload_missing_entries,
 )
-from agents_app.models import Agent
+from agents_app.configuration.sub_agents import listed_agents, name_agents
+from agents_app.models import Agent, AgentQuerySet
 from agents_app.models.version_protocol import Version
 
 
@@ -42,3 +44,9 @@ def agent_response(
     reload_missing_entries(version.references)
     row = representation.AgentRow.of(agent, version)
     return json_text_response(representation.agent_json(row, unknown), status, row.etag)
+
+
+def deletion_message(user: Caller, deleted: str, agents: AgentQuerySet) -> str:
+    """Return the message that something is deleted, with the agents that use it. Call this before the deletion."""
+    names = name_agents(listed_agents(user, agents))
+    return f"{deleted} deleted. These agents run without it from now on: {names}" if names else f"{deleted} deleted"

@@ -19,9 +19,9 @@ from agentcms.wire.unknown_names import UnknownName, find_unknown_below
 from agents_app.api.idempotency import idempotent, idempotent_while
 from agents_app.api.lookups import owner_for_new_row
 from agents_app.api.required_role import note_required_role
+from agents_app.api.responses import deletion_message
 from agents_app.api.unknown_keys import checking_names, read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
-from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.models import Agent
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body
 from evals_app.models import Scorer
@@ -140,11 +140,11 @@ class StoredScorerView(JSONView):
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.PUBLISHER)
-        names = name_agents(listed_agents(request.user, Agent.objects.using_row("scorers", row.pk, row.owner_id)))
+        agents = Agent.objects.using_row("scorers", row.pk, row.owner_id)
+        message = deletion_message(request.user, f"Scorer {scorer_id}", agents)
         changes.delete_scorer(row.pk)
         scorer_table.invalidate()
-        users = f". These agents run without it from now on: {names}" if names else ""
-        return json_response({"success": True, "message": f"Scorer {scorer_id} deleted{users}"})
+        return json_response({"success": True, "message": message})
 
 
 class ScorerVersionsView(JSONView):

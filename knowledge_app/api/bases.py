@@ -22,8 +22,8 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
+from agents_app.api.responses import deletion_message
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
-from agents_app.configuration.sub_agents import listed_agents, name_agents
 from jobs_app.api.representation import job_response
 from knowledge_app.api.lookups import get_base
 from knowledge_app.api.representation import base_body, hit_body
@@ -113,10 +113,9 @@ class BaseView(JSONView):
 
     def delete(self, request: Request, base_id: str) -> HttpResponse:
         base = get_base(request, base_id, Role.PUBLISHER)
-        names = name_agents(listed_agents(request.user, find_searching_agents(base)))
+        message = deletion_message(request.user, f"Knowledge base {base_id}", find_searching_agents(base))
         base.delete()
-        users = f". These agents run without it from now on: {names}" if names else ""
-        return json_response({"success": True, "message": f"Knowledge base {base_id} deleted{users}"})
+        return json_response({"success": True, "message": message})
 
 
 class SearchKnowledgeView(JSONView):

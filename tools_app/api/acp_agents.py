@@ -16,8 +16,8 @@ from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
+from agents_app.api.responses import deletion_message
 from agents_app.api.unknown_keys import warning_payloads
-from agents_app.configuration.sub_agents import listed_agents, name_agents
 from tools_app.acp.usage import find_acp_users
 from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_superuser
 from tools_app.api.acp_schemas import (
@@ -82,7 +82,6 @@ class AcpAgentView(JSONView):
     def delete(self, request: Request, acp_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_acp_agent(request, acp_id)
-            names = name_agents(listed_agents(request.user, find_acp_users(row)))
+            message = deletion_message(request.user, f"ACP agent {acp_id}", find_acp_users(row))
             row.delete()
-        users = f". These agents run without it from now on: {names}" if names else ""
-        return json_response({"success": True, "message": f"ACP agent {acp_id} deleted{users}"})
+        return json_response({"success": True, "message": message})
