@@ -414,7 +414,7 @@ def test_nothing_is_added_to_a_resource_while_its_data_is_deleted(realm, monkeyp
     assert caller.post("/api/memory/threads", {"threadId": "new", "resourceId": "alice"}).status_code == 201
 
 
-def test_its_conversations_neither_go_on_nor_move_away_while_its_data_is_deleted(realm):
+def test_no_thread_of_a_resource_is_used_moved_or_copied_while_its_data_is_deleted(realm):
     user = User.objects.get(memory_resources__key="bob")
     AgentFactory(id="remembering", memory="last-messages")
     caller = Caller(api_key(user))

@@ -60,7 +60,7 @@ def test_an_agent_of_another_program_works_in_the_background(team):
 
 
 @pytest.mark.parametrize("is_durable", [True, False], ids=["durable", "not durable"])
-def test_such_a_tool_cannot_ask_a_person_and_the_agent_reads_that(team, settings, is_durable):
+def test_an_acp_agent_in_the_background_cannot_ask_a_person(team, settings, is_durable):
     create_agent(permissions="ask")
     calls = [["acp-worker", {"task": "edit a.txt hello"}]]
 

@@ -25,7 +25,7 @@ def lose_connection():
     connection.close()
 
 
-def test_reading_on_is_an_error_of_django(lose_connection):
+def test_reading_further_rows_raises_an_error_of_django(lose_connection):
     UserFactory.create_batch(20)
     names = User.objects.order_by("pk").values_list("username", flat=True).iterator(chunk_size=5)
     next(names)

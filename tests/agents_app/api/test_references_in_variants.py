@@ -105,7 +105,7 @@ def test_pages_say_what_is_missing_and_what_that_means():
         ) in page
 
 
-def test_an_agent_with_it_has_broken_references_in_the_list():
+def test_the_list_counts_references_of_variants_as_broken():
     AgentFactory(id="whole", name="Whole")
     AgentFactory(id="broken", name="Broken", conditional=CONDITIONAL)
     client = browser(UserFactory(is_superuser=True))

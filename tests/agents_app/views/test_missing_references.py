@@ -32,7 +32,7 @@ def test_an_unknown_model_provider_prevents_answers(page):
     assert "without them" not in text
 
 
-def test_another_unknown_entry_does_not(page):
+def test_another_unknown_entry_does_not_prevent_answers(page):
     text = page(AgentFactory(tools=["gone-tool"]))
 
     assert WITHOUT_IT in text

@@ -45,7 +45,7 @@ def submitted(dataset, baseline):
     return experiment
 
 
-def test_they_are_counted_while_the_experiment_is_open(dataset):
+def test_submitted_results_are_counted_while_the_experiment_is_open(dataset):
     experiment = new_experiment(dataset, member("editor", "support"), start=False)
     first, second = dataset.items.all()[:2]
     for item, more in ((first, {}), (second, {"error": {"message": "No"}}), (first, {})):

@@ -81,7 +81,7 @@ def test_more_of_what_is_bad_is_worse():
     assert worse_scorers(before, after, margin=0.1) == []
 
 
-def test_what_is_bad_stays_bad_after_its_scorer_is_deleted():
+def test_a_high_score_of_an_inverted_scorer_stays_worse_after_its_deletion():
     store_scorer("exact", "toxicity")
     dataset = make_dataset(*map(str, range(12)))
     before, after = ended(dataset, [0.25] * 12), ended(dataset, [0.75] * 12, number=2)

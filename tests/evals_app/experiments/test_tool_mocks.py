@@ -189,7 +189,7 @@ def test_a_mock_answers_for_a_background_task(notes):
     assert result.tool_mock_report["served"] == [{"mockIndex": 0, "toolName": "count", "args": {"number": 1}}]
 
 
-def test_a_call_in_the_foreground_of_such_a_tool_is_live(notes):
+def test_a_call_in_the_foreground_of_a_background_tool_is_live(notes):
     config = {"tools": {"count": {"enabled": True, "disposition": "foreground"}}}
 
     result = result_of(planned([call(1)], "Done.", background_tasks=config))

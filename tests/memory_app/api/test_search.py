@@ -63,7 +63,7 @@ def test_the_most_similar_messages_come_first_with_scores(caller, thread, query)
     assert [item["content"] for item in first["context"]["after"]] == ["Noted."]
 
 
-def test_an_answer_around_it_is_one_message_with_its_texts(caller, thread):
+def test_an_answer_beside_a_result_is_one_message_with_its_texts(caller, thread):
     thread.messages.filter(number=4).update(text="")  # a call of a tool
     thread.messages.filter(number=5).update(head_number=4, role="assistant", text="Noted, teal.")
 

@@ -149,7 +149,7 @@ def test_an_unavailable_valkey_is_retried_after_a_pause(caplog):
 @pytest.mark.parametrize(
     "error", [redis.ConnectionError("gone"), OSError("reset"), RuntimeError("Event loop is closed")]
 )
-def test_no_error_ends_the_thread_that_listens(monkeypatch, error):
+def test_the_thread_for_notifications_goes_on_after_any_error(monkeypatch, error):
     monkeypatch.setattr(notifications, "RECONNECT_DELAY", 0.01)
     alone, errors, listens_again = RunNotifier("redis://127.0.0.1:1/0"), [error], threading.Event()
 

@@ -108,7 +108,7 @@ def test_a_question_that_was_asked_often_leaves_room_for_its_answer(user, earlie
     assert len(remembered) == 2
 
 
-def test_the_messages_around_it_come_along(earlier, new):
+def test_the_messages_around_a_recalled_one_are_recalled_too(earlier, new):
     result, remembered = run_in(new, recaller(topK=1, messageRange={"before": 1, "after": 2}))
 
     lines = instructions(result).splitlines()[2:-1]
@@ -141,7 +141,7 @@ def test_an_answer_comes_along_with_its_text_after_a_call_of_a_tool(user):
     assert [item["message"] for item in remembered] == [earlier.messages.get(number=number).pk for number in (1, 4)]
 
 
-def test_signals_around_it_come_along_once_input_processors_have_seen_them(user):
+def test_signals_around_a_recalled_message_come_after_input_processors_have_seen_them(user):
     earlier, new = add_thread(user, "told", texts=[("user", COLOUR)]), add_thread(user, "new", texts=())
     signal = append_signal(earlier, Signal("system-reminder", "Rain"), Author(None, ""), {"wakes": False})
     runner.run_now(INDEX_MESSAGES, {"thread": earlier.pk, "embedder": LOCAL})

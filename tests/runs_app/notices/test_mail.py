@@ -163,7 +163,7 @@ def test_an_unexpected_error_keeps_no_others_from_their_mail_and_is_tried_again(
     assert send_mail_to_approvers() == 1
 
 
-def test_calls_of_the_night_are_sent_in_the_morning(call):
+def test_calls_are_mailed_hours_later_when_the_mail_server_is_back(call):
     PendingCall.objects.update(created_at=timezone.now() - timedelta(hours=10))  # the mail server was away
 
     assert send_mail_to_approvers() == 1

@@ -66,7 +66,9 @@ def test_the_admin_changes_no_server_that_the_user_no_longer_may_change(
 
 
 @changed_meanwhile
-def test_the_action_of_the_list_changes_no_such_server_either(client, manager, office, monkeypatch, change):
+def test_the_action_of_the_list_changes_no_server_that_was_deleted_or_moved(
+    client, manager, office, monkeypatch, change
+):
     editable_by = McpServer.editable_by
 
     def check_and_change(row, user):
@@ -88,7 +90,7 @@ def test_the_action_of_the_list_changes_no_such_server_either(client, manager, o
 
 
 @changed_meanwhile
-def test_the_api_accepts_no_definition_of_such_a_server(manager, office, monkeypatch, change):
+def test_the_api_accepts_no_definition_of_a_deleted_or_moved_server(manager, office, monkeypatch, change):
     get_definition = servers.get_definition
 
     def find_and_change(row, name):
