@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from django.dispatch import Signal
 from django.utils import timezone
 
 from agentcms.db.after_commit import call_after_commit
+from agentcms.db.outages import logging_errors
 from runs_app.approvals.resuming import cancel_calls, settle_parent_call
 from runs_app.engine.runners import get_runner
 from runs_app.events.notifications import notifier
@@ -18,6 +20,8 @@ from runs_app.events.stream_chunks import build_chunk, event_type
 from runs_app.models import AgentRun, RunEvent
 from runs_app.models.background_task import is_child_of_task
 from runs_app.models.run import DURABLE_LEASE_DURATION
+
+log = logging.getLogger(__name__)
 
 LOST_PROCESS = "The server process of this run stopped"  # how the errors of such runs begin
 LOST_MESSAGE = f"{LOST_PROCESS}. Run it again."
@@ -42,10 +46,17 @@ def lock_run(run_id: UUID, runs: QuerySet[AgentRun], *, skip_locked: bool = Fals
 
 
 def end_lost_runs() -> int:
-    """End runs with an expired lease that are not durable, and return their number."""
+    """End runs with an expired lease that are not durable, and return their number.
+
+    An unexpected error with one of them holds up no others.
+    """
     lost = AgentRun.objects.with_expired_lease().filter(is_durable=False)
     lost_ids = list(lost.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS])
-    return sum(end_lost_run(run_id) for run_id in lost_ids)
+    count = 0
+    for run_id in lost_ids:
+        with logging_errors(log, "Run %s is lost and could not be ended.", run_id):
+            count += end_lost_run(run_id)
+    return count
 
 
 def end_lost_run(run_id: UUID) -> bool:
@@ -139,14 +150,16 @@ def cancel_children(run_id: UUID) -> None:
 def cancel_abandoned_children() -> None:
     """Cancel child runs that wait for people, or that a process executes, while their parents have ended.
 
-    The parent cancels them after its end is committed. They remain if its process dies in between.
+    The parent cancels them after its end is committed. They remain if its process dies in between. An unexpected error
+    with one of them holds up no others.
     """
     waiting = AgentRun.objects.filter(status=AgentRun.Status.SUSPENDED)
     executed = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, cancel_requested_at=None)
     for runs in (waiting, executed):
         abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)
         for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
-            cancel_run(child_id)
+            with logging_errors(log, "Run %s has no parent any more and could not be cancelled.", child_id):
+                cancel_run(child_id)
 
 
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:

@@ -15,7 +15,7 @@ from agents_app.registry import Kind, registry, tool
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.approvals.decisions import Decision, Verdict, decide
-from runs_app.background import endings, execution, steps
+from runs_app.background import endings, execution, maintenance, steps
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task
 from runs_app.background.maintenance import UNKNOWN_END_MESSAGE, maintain_tasks
@@ -213,6 +213,22 @@ def test_a_task_whose_job_has_ended_without_it_frees_its_place(db):
 
     task.refresh_from_db()
     assert (task.status, task.error) == ("failed", UNKNOWN_END_MESSAGE)
+
+
+def test_an_error_with_one_lost_task_holds_up_no_others(db, monkeypatch):
+    jobs = [Job.objects.create(kind="background_task", state=Job.State.DONE) for _ in range(2)]
+    first, second = (task_of(RunFactory(), status="running", attempts=1, job=job) for job in jobs)
+
+    def fail_for_first(task, *arguments, **columns):
+        if task.pk == first.pk:
+            raise ValueError("The row of the task is damaged.")
+        return end_task(task, *arguments, **columns)
+
+    monkeypatch.setattr(maintenance, "end_task", fail_for_first)
+
+    maintain_tasks()
+
+    assert dict(BackgroundTask.objects.values_list("pk", "status")) == {first.pk: "running", second.pk: "failed"}
 
 
 def test_a_task_that_takes_too_long_is_stopped(tasks):

@@ -197,6 +197,22 @@ def test_a_lost_run_with_a_cancel_request_is_cancelled(agent, editor):
     assert (run.status, run.error, chunks(run)[-1]["type"]) == ("cancelled", "", "abort")
 
 
+def test_an_error_with_one_lost_run_ends_the_others(agent, editor):
+    first, second = sorted((lost_run(agent, editor) for _ in range(2)), key=lambda run: run.pk)
+
+    def fail(run_id, **kwargs):
+        if run_id == first.pk:
+            raise ValueError("A receiver of this project is wrong.")
+
+    run_ends.run_ending.connect(fail)
+    try:
+        tasks.reap_runs()
+    finally:
+        run_ends.run_ending.disconnect(fail)
+
+    assert dict(AgentRun.objects.values_list("pk", "status")) == {first.pk: "running", second.pk: "failed"}
+
+
 def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
     run = lost_run(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
 
