@@ -75,15 +75,19 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(archived_at__isnull=False)
 
     def with_tool(self, key: str) -> Self:
-        """Return the agents that have a tool, or an integration tool, with this key."""
+        """Return the agents that have a tool or an integration tool with this key, also in a variant of the tools."""
         if connection.vendor == "postgresql":
-            return self.filter(models.Q(tools__contains=[key]) | models.Q(integration_tools__contains=[key]))
+            in_variants = models.Q(conditional__tools__contains=[{"value": [key]}])
+            is_own = models.Q(tools__contains=[key]) | models.Q(integration_tools__contains=[key])
+            return self.filter(is_own | in_variants)
         table = self.model._meta.db_table
         having = (
             f"SELECT a.id FROM {table} a WHERE EXISTS (SELECT 1 FROM json_each(a.tools) e WHERE e.value = %s)"  # noqa: S608
             " OR EXISTS (SELECT 1 FROM json_each(a.integration_tools) e WHERE e.value = %s)"
+            " OR EXISTS (SELECT 1 FROM json_each(a.conditional, '$.tools') v, json_each(v.value, '$.value') e"
+            " WHERE e.value = %s)"
         )
-        return self.filter(pk__in=RawSQL(having, [key, key]))  # noqa: S611
+        return self.filter(pk__in=RawSQL(having, [key, key, key]))  # noqa: S611
 
     def usable_by(self, owner_id: str) -> Self:
         """Return the agents that an agent of this owner may use as sub-agents."""
