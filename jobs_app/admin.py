@@ -124,7 +124,8 @@ class JobAdmin(ReadOnlyAdmin):
         for job in failed:
             job.requeue()  # beat sends it
         level = messages.SUCCESS if failed else messages.WARNING
-        self.message_user(request, f"{len(failed)} of {pluralize(len(jobs), 'job')} queued again.", level)
+        reason = "" if len(failed) == len(jobs) else " Only failed jobs can be retried."
+        self.message_user(request, f"{len(failed)} of {pluralize(len(jobs), 'job')} queued again.{reason}", level)
 
     @admin.display(description="Kind", ordering="kind")
     def kind_title(self, job: Job) -> str:

@@ -94,7 +94,9 @@ class DatasetAdmin(ReadOnlyAdmin):
             verb = "Archived." if archived else "Unarchived."
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, verb)
         state = "archived" if archived else "unarchived"
-        messages.success(request, f"{len(rows)} of {pluralize(len(datasets), 'dataset')} {state}.")
+        reason = "" if len(rows) == len(datasets) else f" Only an editor of its team can have a dataset {state}."
+        message = f"{len(rows)} of {pluralize(len(datasets), 'dataset')} {state}.{reason}"
+        self.message_user(request, message, messages.SUCCESS if rows else messages.WARNING)
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, dataset: Dataset) -> str:

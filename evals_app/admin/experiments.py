@@ -29,6 +29,8 @@ BUDGET_TEXTS: dict[str, Callable[[Any], str]] = {
     "maxConsecutiveFailures": lambda count: f"{pluralize(count, 'failure')} in a row",
 }
 
+CANCEL_HINT = "Only unfinished experiments of teams in which you are an editor can be cancelled."
+
 
 def cancel_if_there(experiment: Experiment) -> bool:
     """Cancel an experiment. Return False if it was deleted meanwhile."""
@@ -70,9 +72,10 @@ class ExperimentAdmin(ReadOnlyAdmin):
         ]
         if rows:
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
-        messages.success(
-            request, f"{len(rows)} of {pluralize(len(experiments), 'experiment')} cancelled. Results stay."
-        )
+        message = f"{len(rows)} of {pluralize(len(experiments), 'experiment')} cancelled."
+        reason = "" if len(rows) == len(experiments) else f" {CANCEL_HINT}"
+        level = messages.SUCCESS if rows else messages.WARNING
+        self.message_user(request, f"{message}{' Results stay.' if rows else ''}{reason}", level)
 
     @admin.display(description="scorers")
     def scorers(self, experiment: Experiment) -> str:

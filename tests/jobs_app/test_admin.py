@@ -155,8 +155,9 @@ def test_a_failed_job_can_be_requeued(client, staff):
     failed = Job.objects.create(kind="prune_versions", state="failed", error="Gone.")
     done = Job.objects.create(kind="prune_versions", state="done")
 
-    client.post(LIST, {"action": "retry", "_selected_action": [failed.pk, done.pk]})
+    answer = client.post(LIST, {"action": "retry", "_selected_action": [failed.pk, done.pk]}, follow=True)
 
+    assert "1 of 2 jobs queued again. Only failed jobs can be retried." in answer.content.decode()
     assert {job.pk: job.state for job in Job.objects.all()} == {failed.pk: "queued", done.pk: "done"}
 
 

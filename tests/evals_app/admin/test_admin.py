@@ -73,6 +73,15 @@ def test_an_experiment_is_cancelled_and_logged(client, staff, experiment):
     assert LogEntry.objects.get().change_message == "Cancelled."
 
 
+def test_why_an_experiment_is_not_cancelled_is_said(client, staff, experiment):
+    Experiment.objects.update(status="completed")
+
+    sent = {"action": "cancel", "_selected_action": [str(experiment.pk)]}
+    page = text(client.post(EXPERIMENTS, sent, follow=True))
+
+    assert "0 of 1 experiment cancelled. Only unfinished experiments of teams" in page
+
+
 def test_an_experiment_that_is_deleted_meanwhile_keeps_back_no_other(client, staff, experiment, monkeypatch):
     lost = Experiment.objects.create(dataset=experiment.dataset, dataset_version=1)
     cancel = experiments.request_cancel
