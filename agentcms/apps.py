@@ -2,6 +2,11 @@ from contextlib import suppress
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.forms import Field
+
+# As in the issues of the API and of JSON Schema, which stand beside those of forms. Fields copy it when they are made,
+# and those of Django's own forms are made while the models are loaded.
+Field.default_error_messages["required"] = "This is required."
 
 
 class AgentCMSConfig(AppConfig):

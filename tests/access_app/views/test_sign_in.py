@@ -79,7 +79,7 @@ def test_errors_are_in_lines_below_their_fields(client, user):
 
     for name in ("username", "password"):
         error = page.partition(f'id="id_{name}_error"')[2].partition("</div>")[0]
-        assert "This field is required." in error
+        assert "This is required." in error
     assert page.count('aria-invalid="true"') == 2
     assert "novalidate" in page
 

@@ -222,7 +222,7 @@ def test_settings_are_changed_and_must_fit_the_items(client, editor, support):
     assert (dataset.description, dataset.input_schema) == ("Of customers", None)
     assert "is not of type" in stricter
     assert "colour" in broken
-    assert "This field is required" in broken
+    assert "This is required" in broken
     assert "exact, tone" in text(client.get(path))
     assert "Scorer with id tone not found." in text(client.post(path, values, follow=True))
 
