@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 
+from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.schema import MAX_KEY_LENGTH, MAX_KEYS, MAX_TEXT_LENGTH
@@ -110,7 +111,7 @@ def target_choices(agents: list[tuple[str, str]], owner_id: str) -> list[tuple[s
         ("Scorers", Experiment.Target.SCORER): [*scorer_choices(owner_id), *unpublished_scorers(owner_id)],
     }
     return [
-        (label, [(f"{kind}:{key}", f"{name} ({key})") for key, name in choices])
+        (label, [(f"{kind}:{key}", f"{isolate_text(name)} ({key})") for key, name in choices])
         for (label, kind), choices in groups.items()
         if choices
     ]

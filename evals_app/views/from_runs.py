@@ -20,6 +20,7 @@ from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agentcms.plural import pluralize
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
@@ -88,7 +89,7 @@ def add_runs_to_dataset(request: HttpRequest, runs: Sequence[AgentRun], back: st
         "title": "Add to dataset",
         "body": "evals/_add_runs.html",
         "forms": forms,
-        "datasets": datasets,
+        "choices": [(row.pk, dataset_label(row)) for row in datasets],
         "chosen": request.POST.get("dataset") or suggest_dataset(datasets, runs),
         "new_name": request.POST.get("new_name", ""),
         "notice": problem,
@@ -130,6 +131,11 @@ def editable_datasets(request: HttpRequest) -> list[Dataset]:
         # In the query: datasets that the user may only read would take the places of others.
         rows = rows.filter(owner_id__in=owner_ids_for(request.user, Role.EDITOR))
     return list(rows[:MAX_DATASETS])
+
+
+def dataset_label(dataset: Dataset) -> str:
+    """Return the name of a dataset, with its team."""
+    return isolate_text(dataset.name) + (f" ({dataset.owner_id})" if dataset.owner_id else "")
 
 
 def suggest_dataset(datasets: Sequence[Dataset], runs: Sequence[AgentRun]) -> str:

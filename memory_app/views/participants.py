@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from agentcms.web.text_direction import isolate_text
 from memory_app.history.participants import (
     MAX_FUNCTIONAL_ROLE,
     MAX_PARTICIPANT_NAME,
@@ -25,7 +26,7 @@ from memory_app.views.links import own_realm, thread_url
 
 def member_label(user: User) -> str:
     name = user.get_full_name()
-    return f"{name} ({user.get_username()})" if name else str(user.get_username())
+    return f"{isolate_text(name)} ({user.get_username()})" if name else str(user.get_username())
 
 
 class ParticipantForm(forms.Form):

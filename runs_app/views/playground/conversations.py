@@ -13,6 +13,7 @@ from django.utils.timezone import localtime
 
 from access_app.caller import Caller
 from agentcms.ids import parse_uuid
+from agentcms.web.text_direction import isolate_text
 from agents_app.models import Agent
 from memory_app.models import Message, Thread
 from memory_app.realms import user_realm
@@ -58,7 +59,7 @@ def conversation_label(thread: Thread, first_text: str) -> str:
     if len(name) > MAX_LABEL_LENGTH:
         name = f"{name[: MAX_LABEL_LENGTH - 1]}…"
     resource = f", {thread.resource_key}" if thread.resource_key != thread.realm else ""
-    return f"{name} ({date_format(localtime(thread.updated_at), 'j M, H:i')}{resource})"
+    return f"{isolate_text(name)} ({date_format(localtime(thread.updated_at), 'j M, H:i')}{resource})"
 
 
 def find_chosen_threads(agent: Agent, user: Caller, choices: Sequence[str]) -> dict[str, Thread]:

@@ -338,10 +338,11 @@ def test_a_title_has_the_id_of_an_agent_that_the_user_may_not_see(client, editor
 def test_of_many_agents_the_last_changed_and_the_named_ones_are_offered(client, editor, monkeypatch):
     monkeypatch.setattr(start_experiment, "MAX_AGENT_CHOICES", 2)
     for key in ("a-old", "b-old", "c-for", "d-new", "e-new"):
-        AgentFactory(id=key, name=key, owner_id="support")
+        AgentFactory(id=key, name="\u202ewen" if key == "e-new" else key, owner_id="support")
     make_dataset("Hello", owner_id="support", target_type="agent", target_ids=["c-for"])
 
     page = client.get(f"{START}?target=agent:b-old")
 
     (offered,) = [choices for label, choices in page.context["form"].fields["target"].choices if label == "Agents"]
     assert [key for key, _ in offered] == ["agent:b-old", "agent:c-for", "agent:d-new", "agent:e-new"]
+    assert offered[-1][1] == "wen (e-new)"  # the ID is not turned with the name
