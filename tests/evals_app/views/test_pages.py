@@ -110,6 +110,20 @@ def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
     assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
 
 
+def test_a_comparison_says_on_which_side_an_item_failed(client, editor):
+    dataset = make_dataset(*map(str, range(4)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 4), ended(dataset, [0.5] * 4, number=2)
+    first, second, third, _ = dataset.items.order_by("id")
+    baseline.results.filter(item__in=[first, second]).update(error={"message": "Gone."}, scores=[])
+    candidate.results.filter(item__in=[first, third]).update(error={"message": "Gone."}, scores=[])
+    compute_now(baseline, candidate)
+
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
+
+    changes = re.findall(r'<td data-label="Change"[^>]*>([^<]*)<', page)
+    assert changes == ["Failed after", "Failed in both", "0.00", "Failed before"]
+
+
 def test_a_long_answer_is_folded_around_its_marked_words(client, editor):
     dataset = make_dataset(*map(str, range(12)), owner_id="support")
     baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.25] * 12, number=2)
