@@ -157,15 +157,16 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
         before = pair[0][0]
         sides = compared_sides(pair, calls)
         texts = {"input": text_of_json(before.effective_input), "truth": text_of_json(before.effective_ground_truth)}
-        rows.append({"change": describe_change(entry["change"], pair), "sides": sides, **texts})
+        rows.append({"change": compared_change(entry["change"], pair), "sides": sides, **texts})
     return rows
 
 
-def describe_change(change: float, pair: list[list[ExperimentResult]]) -> str:
+def compared_change(change: float, pair: list[list[ExperimentResult]]) -> str:
     """Return the difference of the scores of an item, or on which side it failed, which no score can say."""
-    failed = tuple(any(result.error is not None for result in results) for results in pair)
-    words = {(True, True): "Failed in both", (False, True): "Failed after", (True, False): "Failed before"}
-    return words.get(failed, "") or score_difference_text(change)
+    before, after = (any(result.error is not None for result in results) for results in pair)
+    if before or after:
+        return "Failed in both" if before and after else "Failed after" if after else "Failed before"
+    return score_difference_text(change)
 
 
 def compared_sides(pair: list[list[ExperimentResult]], calls: dict[UUID | None, list[str]]) -> list[TemplateContext]:
