@@ -43,9 +43,10 @@
     else if (event.key === "/") focusSearch(event);
   });
 
+  // A form with data-save="focused" is one of several on its page: outside of them, the keys mean none.
   function save(event) {
     const focused = document.activeElement?.closest("form[data-save]");
-    const form = focused || find("dialog[open] form[data-save]") || find("form[data-save]");
+    const form = focused || find("dialog[open] form[data-save]") || find('form[data-save=""]');
     if (!form) return;
     event.preventDefault();
     const button = [...form.elements].find((element) => element.matches("[data-save-default]"));

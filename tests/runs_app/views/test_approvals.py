@@ -45,6 +45,15 @@ def test_a_waiting_call_is_listed_with_what_a_decision_needs(editor, call):
     assert "expires in 6 days" in text
 
 
+def test_the_keys_that_save_decide_no_call_that_is_not_in_focus(editor, call):
+    """Else they would send an empty answer to the first question of a page."""
+    html = editor.get(INBOX).content.decode()
+    editing = editor.get(f"/approvals/{call.pk}?mode=edit").content.decode()
+
+    assert "data-save" not in html.partition('class="stack approval-form"')[2].partition(">")[0]
+    assert 'data-save="focused"' in editing
+
+
 def test_the_oldest_call_is_first(editor, call, ann):
     older = RefundCallFactory(run__requested_by=ann, created_at=timezone.now() - timedelta(hours=3))
 
