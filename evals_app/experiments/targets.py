@@ -43,7 +43,7 @@ def find_agent_target(user: Caller, target_id: str, version: str = "") -> AgentT
             agent = stored_agents.get(target_id, user=user, version_number=int(state.removeprefix("v")))
     # SQLite raises OverflowError for a number beyond 64 bits.
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValueError, OverflowError):
-        raise target_not_found(f"{target_id} {version}".strip()) from None
+        raise target_not_found(target_id, version) from None
     return AgentTarget(agent, version_state_of(version), snapshot_hash(agent), sub_agent_versions(agent))
 
 

@@ -1,5 +1,6 @@
 """The command of the Python client that runs an experiment: progress, reports and exit codes."""
 
+import io
 import json
 import os
 import signal
@@ -9,8 +10,8 @@ import uuid
 from xml.etree import ElementTree
 
 import pytest
-from agentcms_client import Call, Client
-from agentcms_client.command import main
+from agentcms_client import ApiError, Call, Client
+from agentcms_client.command import main, write_line
 from agentcms_client.outcomes import worse_scorers
 from agentcms_client.reports import json_report as client_report
 
@@ -151,8 +152,8 @@ def test_what_cannot_be_compared_does_not_pass(statistics, sentence):
         (["--scorers", "missing"], "missing"),
         (["--fail-under", "missing=1"], "'missing' is not among the scorers of the experiment."),
         (["--fail-under", "exact"], "write SCORER=MEAN, such as exact=0.8, not 'exact'"),
-        (["--max-cost", "-1"], "budget.maxCost: "),
-        (["--not-worse-than", "99"], "99"),
+        (["--max-cost", "-1"], "--max-cost: "),
+        (["--concurrency", "0"], "--concurrency: "),
         (["--fail-under", "exact=nan"], "write SCORER=MEAN, such as exact=0.8, not 'exact=nan'"),
         (["--margin", "nan"], "--margin: invalid finite value: 'nan'"),
         (["--json", "missing/a.json"], "'missing/a.json' cannot be written."),
@@ -171,13 +172,83 @@ def test_wrong_use_exits_with_2(exam, options, message, capsys):
         ("AGENTCMS_API_KEY", "wrong\n", "Invalid or expired token"),
         ("AGENTCMS_API_KEY", "Schlüssel", "AGENTCMS_API_KEY has characters that no key has."),
         ("AGENTCMS_URL", "no address", "AGENTCMS_URL is no address: "),
+        ("AGENTCMS_URL", "{url}/app", "The response is a web page with the status 404. Check the address."),
     ],
 )
 def test_a_wrong_environment_exits_with_2(exam, name, value, message, monkeypatch, capsys):
-    monkeypatch.setenv(name, value)
+    monkeypatch.setenv(name, value.replace("{url}", os.environ["AGENTCMS_URL"]))
 
     assert run(exam) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", ["99", "v99", str(uuid.UUID(int=1)), "no version"])
+def test_an_unknown_baseline_exits_with_2_before_anything_runs(cms, exam, version, capsys):
+    before = experiments_of(cms, exam)
+
+    assert run(exam, "--not-worse-than", version) == 2
+    assert "not found" in capsys.readouterr().err
+    assert experiments_of(cms, exam) == before
+
+
+def test_a_known_baseline_may_be_a_number(exam):
+    assert run(exam, "--scorers", "exact", "--not-worse-than", "v1") == 0
+
+
+@pytest.mark.parametrize("option", ["fail_undr", "max_cots"])
+def test_a_misspelled_option_starts_nothing(cms, exam, option):
+    before = experiments_of(cms, exam)
+
+    with pytest.raises(ApiError) as refused:
+        cms.experiments.run(exam, exam, **{option: 1})
+
+    assert [issue["field"] for issue in refused.value.issues] == [option]
+    assert experiments_of(cms, exam) == before
+
+
+class LostStream(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+
+    def write(self, text):
+        raise BrokenPipeError
+
+    def fileno(self):
+        return self.file.fileno()
+
+
+@pytest.mark.parametrize(("bar", "code"), [("0.1", 0), ("0.8", 1)])
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_reader_that_leaves_does_not_change_the_result(exam, tmp_path, monkeypatch, name, bar, code):
+    with (tmp_path / "pipe").open("w") as file:
+        monkeypatch.setattr(sys, name, LostStream(file))
+        options = ["--scorers", "exact", "--fail-under", f"exact={bar}", "--json", str(tmp_path / "a.json")]
+
+        assert run(exam, *options) == code
+    assert json.loads((tmp_path / "a.json").read_text())["status"] == "completed"
+
+
+def test_a_report_that_cannot_be_written_exits_with_4(exam, capsys):
+    assert run(exam, "--json", "/dev/full") == 4
+    assert "A report cannot be written: [Errno 28]" in capsys.readouterr().err
+
+
+def test_an_unexpected_error_exits_with_4(exam, monkeypatch, capsys):
+    monkeypatch.setattr(Client, "send", lambda *_: {})
+
+    assert run(exam) == 4
+    assert "KeyError" in capsys.readouterr().err
+
+
+def test_a_line_is_written_in_any_encoding():
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+
+    write_line("Prüfer: 1.000", stream)
+
+    assert stream.buffer.getvalue() == b"Pr\\xfcfer: 1.000\n"
 
 
 def test_the_end_of_the_time_cancels_and_exits_with_3(cms, slow, tmp_path, capsys):

@@ -7,9 +7,11 @@ import json
 import math
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
+from typing import TextIO
 
 import httpx
 
@@ -19,6 +21,17 @@ from agentcms_client.outcomes import BarMissed, ExperimentFailed, ItemsFailed, O
 from agentcms_client.reports import json_report, junit_report
 from agentcms_client.responses import ApiError
 
+# The options by the path of their value in the body of the request.
+OPTIONS = {
+    "targetId": "--agent, --workflow or --scorer",
+    "agentVersion": "--version",
+    "scorerIds": "--scorers",
+    "repeats": "--repeats",
+    "seed": "--seed",
+    "maxConcurrency": "--concurrency",
+    "budget.maxCost": "--max-cost",
+    "bars": "--fail-under",
+}
 BAR_HELP = "The lowest mean, or the highest one of a judge that is better the lower it scores, such as toxicity."
 TARGETS = ("agent", "workflow", "scorer")
 BUSY_STATUSES = (408, 425, 429)
@@ -59,13 +72,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail("AGENTCMS_URL is not the address of Agent CMS: its answer is not JSON.", ExitCode.WRONG_USE)
     except httpx.HTTPError as error:
         return fail(f"The server cannot be reached: {error}", ExitCode.ITEMS_FAILED)
+    except OSError as error:
+        return fail(f"A report cannot be written: {error}", ExitCode.ITEMS_FAILED)
     except KeyboardInterrupt:
         return fail("Cancelled.", ExitCode.STOPPED)
+    except Exception:  # Python would exit with 1, which means that a bar is missed
+        traceback.print_exc()
+        return ExitCode.ITEMS_FAILED
 
 
 def fail_with(error: ApiError) -> int:
     """Report the error of the server. Return the exit code: what the server refuses for now is no wrong use."""
-    issues = [f"{issue['field']}: {issue['message']}" for issue in error.issues]
+    issues = [f"{OPTIONS.get(issue['field'], issue['field'])}: {issue['message']}" for issue in error.issues]
     is_busy = error.status in BUSY_STATUSES
     advice = [BUSY_MESSAGE.format(status=error.status)] if is_busy else []
     code = ExitCode.WRONG_USE if error.status < 500 and not is_busy else ExitCode.ITEMS_FAILED
@@ -127,10 +145,10 @@ def run_options(options: argparse.Namespace) -> JSONObject:
 def report(outcome: Outcome, options: argparse.Namespace) -> None:
     """Print the scores, and write the requested files."""
     failed = len(outcome.failed)
-    print(f"{outcome.title}: {len(outcome.results) - failed} answered, {failed} failed.")
+    write_line(f"{outcome.title}: {len(outcome.results) - failed} answered, {failed} failed.", sys.stdout)
     for key, figures in outcome.experiment["summary"].get("scorers", {}).items():
         if figures["mean"] is not None:
-            print(f"{key}: {figures['mean']:.3f}")
+            write_line(f"{key}: {figures['mean']:.3f}", sys.stdout)
     if options.json:
         text = json.dumps(json_report(outcome), ensure_ascii=False, indent=2)
         options.json.write_text(f"{text}\n", encoding="utf-8")
@@ -139,8 +157,18 @@ def report(outcome: Outcome, options: argparse.Namespace) -> None:
 
 
 def fail(message: str, code: ExitCode) -> ExitCode:
-    print(message, file=sys.stderr)
+    write_line(message, sys.stderr)
     return code
+
+
+def write_line(text: str, stream: TextIO) -> None:
+    """Print a line. If nobody reads it any more, or its disk is full, go on without: the exit code counts."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    except OSError:
+        # Python would try to write the rest at its end, and then exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class ProgressLine:
@@ -156,7 +184,7 @@ class ProgressLine:
             parts.append(f"${cost:.4f}")
         line = f"{experiment['targetId']} v{experiment['agentVersionNumber'] or '-'}: {', '.join(parts)}"
         if line != self.last:
-            print(line, file=sys.stderr, flush=True)
+            write_line(line, sys.stderr)
             self.last = line
 
 

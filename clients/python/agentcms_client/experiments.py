@@ -75,9 +75,9 @@ class Request:
         body |= {} if self.max_cost is None else {"budget": {"maxCost": self.max_cost}}
         body |= {"bars": dict(self.fail_under)} if self.fail_under else {}
         # The ID comes last: `fields` may have that of the candidate, and its baseline has another one.
-        return Call(
-            "POST", dataset_path(self.dataset_id, "experiments"), body={**body, **self.fields, "id": experiment_id}
-        )
+        body = {**body, **self.fields, "id": experiment_id}
+        # A misspelled option, such as that of a bar, is an error: an experiment without the bar would pass.
+        return Call("POST", dataset_path(self.dataset_id, "experiments"), {"strict": True}, body)
 
 
 OPTIONS = {option.name for option in fields(Request)} - {"dataset_id", "agent_id", "fields"}
@@ -105,6 +105,7 @@ Steps = Generator[Call | Pause, Any, Any]  # receives the answer to each request
 
 def run_steps(request: Request) -> Generator[Call | Pause, Any, Outcome]:
     """Run an experiment, and that of its baseline. Return the outcome. Raise BarMissed and ExperimentFailed."""
+    yield from check_baseline_steps(request)
     experiment_id = str(request.fields.get("id") or uuid.uuid4())
     outcome = yield from experiment_steps(request, request.version, experiment_id)
     outcome.shortfalls = outcome.missed(request.fail_under or {})
@@ -117,6 +118,16 @@ def run_steps(request: Request) -> Generator[Call | Pause, Any, Outcome]:
         statistics = yield from compare_steps(baseline.experiment, outcome.experiment, request.timeout)
         outcome.shortfalls += worse_scorers(statistics, request.margin)
     return outcome.check(request.max_failed)
+
+
+def check_baseline_steps(request: Request) -> Generator[Call | Pause, Any, None]:
+    """Read the version of an agent that is the baseline. Raise ApiError if it does not exist, before anything runs."""
+    version = request.not_worse_than
+    if version in (None, "", "live", "draft") or request.fields.get("targetType", "agent") != "agent":
+        return
+    number = version.removeprefix("v")
+    query = {"versionNumber": number} if number.isdecimal() else {"versionId": version}
+    yield Call("GET", f"/api/stored/agents/{joined_path(request.agent_id)}", query)
 
 
 def experiment_steps(request: Request, version: str, experiment_id: str) -> Generator[Call | Pause, Any, Outcome]:

@@ -58,4 +58,6 @@ def error_body(response: httpx.Response) -> JSONObject:
         return body
     if response.has_redirect_location:
         return {"error": f"The server redirects to {response.headers['Location']}. Use that address."}
+    if "text/html" in response.headers.get("Content-Type", ""):
+        return {"error": f"The response is a web page with the status {response.status_code}. Check the address."}
     return {"error": response.text[:200]}

@@ -92,8 +92,11 @@ class Callee:
         return call_scorer(self.key, self.version.version_number if self.version else None, value)
 
 
-def target_not_found(target_id: str) -> ApiError:
-    return ApiError(404, f"Target '{target_id}' of the experiment was not found", "EXPERIMENT_TARGET_NOT_FOUND")
+def target_not_found(target_id: str, version: str = "") -> ApiError:
+    suffix = f" at version '{version}'" if version else ""
+    return ApiError(
+        404, f"Target '{target_id}' of the experiment was not found{suffix}", "EXPERIMENT_TARGET_NOT_FOUND"
+    )
 
 
 def version_state_of(version: str) -> str:
@@ -109,13 +112,13 @@ def find_callee(kind: str, key: str, owner_id: str, version: str = "") -> Callee
     if kind == Experiment.Target.WORKFLOW:
         # Workflows are code, which has no versions.
         if registry.get(Kind.WORKFLOW, key) is None or version not in ("", "live"):
-            raise target_not_found(f"{key} {version}".strip())
+            raise target_not_found(key, version)
         return Callee(kind, key)
     row = Scorer.objects.select_related("live", "head").filter(pk=key, owner_id__in=("", owner_id)).first()
     scorer_version = select_scorer_version(row, version) if row is not None else None
     is_code = row is None and version in ("", "live") and find_scorer(key, owner_id) is not None
     if scorer_version is None and not is_code:
-        raise target_not_found(f"{key} {version}".strip())
+        raise target_not_found(key, version)
     return Callee(kind, key, scorer_version)
 
 

@@ -74,7 +74,7 @@ def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
     [
         ({"target": "agent:nobody"}, "Select a valid choice. agent:nobody"),
         ({"target": "workflow:triage-ticket", "seed": "7"}, "Only experiments over agents have this. Leave it out."),
-        ({"version": "99"}, "Target &#x27;clerk 99&#x27; of the experiment was not found."),
+        ({"version": "99"}, "Target &#x27;clerk&#x27; of the experiment was not found at version &#x27;99&#x27;."),
         ({"repeats": "11"}, "Ensure this value is less than or equal to 10."),
         ({"scorers": ["missing"]}, "Select a valid choice. missing"),
     ],
@@ -125,7 +125,7 @@ def test_the_form_says_at_once_that_an_agent_cannot_answer(client, editor, agent
     assert '<option value="agent:atlas" selected>' in page
     assert "Atlas cannot answer: Anthropic has no API key." in page
     assert "cannot answer" not in other
-    assert "Target &#x27;clerk 99&#x27; of the experiment was not found." in absent
+    assert "Target &#x27;clerk&#x27; of the experiment was not found at version &#x27;99&#x27;." in absent
 
 
 def test_of_the_agents_of_a_dataset_one_that_can_answer_is_offered(client, editor, agent, atlas):
