@@ -252,7 +252,7 @@ def test_the_example_for_github_actions_uses_what_exists():
     steps = [step for job in example["jobs"].values() for step in job["steps"]]
     commands = [step["run"] for step in steps if "run" in step]
     of_client, of_server = [shlex.split(run) for run in commands if "run_experiment" in run]
-    variables = {name for step in steps for name in step.get("env", {})}
+    of_jobs = [{name for step in job["steps"] for name in step.get("env", {})} for job in example["jobs"].values()]
     extras = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
     options = Command().create_parser("manage.py", "run_experiment").parse_args(of_server[3:])
@@ -261,7 +261,8 @@ def test_the_example_for_github_actions_uses_what_exists():
     assert (options.dataset, options.fail_under, options.max_cost) == ("support-questions", ["exact=0.8"], 1.0)
     assert (same.dataset, same.fail_under, same.max_cost) == ("support-questions", [("exact", 0.8)], 1.0)
     assert of_client[:2] == ["python", "-m"]
-    assert variables == set(re.findall(r'"(AGENTCMS_\w+)"', (CLIENT / "agentcms_client/command.py").read_text()))
+    of_command = set(re.findall(r'"(AGENTCMS_\w+)"', (CLIENT / "agentcms_client/command.py").read_text()))
+    assert of_jobs == [of_command, {"DATABASE_URL", "SECRET_KEY", "PROVIDER_KEY_SECRET"}]
     (of_pip,) = [shlex.split(run) for run in commands if run.startswith("pip install ")]
     (folder,) = [step["with"]["path"] for step in steps if "repository" in step.get("with", {})]
     path, _, extra = of_pip[2].removesuffix("]").partition("[")
