@@ -51,6 +51,7 @@ def restore(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
     deleted = get_object_or_404(visible_deleted_agents(request), pk=deleted_id)
     form = RestoreDeletedForm(request.POST or None, own_id=deleted.agent_key)
     if not form.is_valid():
+        # A hint before the first attempt. The restoration itself refuses an ID that is taken.
         if not form.is_bound and Agent.objects.filter(pk=deleted.agent_key).exists():
             form.fields["id"].help_text = f"Another agent has the ID {deleted.agent_key}. Choose another one."
         return render_trash_restore_dialog(request, deleted, form)

@@ -81,7 +81,7 @@ def start_item(
 def prepare_start(result: ExperimentResult, experiment: Experiment, version: ItemVersion) -> ExperimentResult:
     """Set what the start of an item reads of its result, and count a further attempt. Return the result."""
     result.experiment, result.item_version, result.item_id = experiment, version, version.item_id
-    result.retry_count += not result._state.adding
+    result.retry_count += not result._state.adding  # a row that is stored already had an attempt before
     return result
 
 

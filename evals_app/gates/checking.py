@@ -52,6 +52,7 @@ class Evidence:
         needs_live = any(gate.statistic == Statistic.DIFFERENCE for gate in gates)
         live = agent.active_version if needs_live else None
         self.version_hash, self.live_hash = version.snapshot_hash, live.snapshot_hash if live is not None else ""
+        # By their content: a version that equals a tested one, such as a restored one, needs no other experiment.
         hashes = {self.version_hash, self.live_hash} - {""}
         rows = complete_experiments(agent).filter(
             snapshot_hash__in=hashes, dataset__in={gate.dataset_id for gate in gates}
@@ -160,6 +161,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
         return GateState(gate, False, f"{name} needs {need}; its last experiment is older than {days}.", experiment)
     if (failure := scoring_fault(experiment, gate)) is not None:
         return GateState(gate, False, f"{name} needs {need}; {failure}", experiment)
+    # Without a score of its own, the message is about that, and not about the live version.
     has_score = figure_of(experiment, gate.scorer, "mean") is not None
     if has_score and (fault := evidence.live_fault(gate)) is not None:
         return GateState(gate, False, f"{name} needs {need}; {fault}", experiment, needs_live=True)

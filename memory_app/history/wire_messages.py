@@ -183,7 +183,7 @@ def _parse_time(value: JSONValue, path: str) -> datetime:
 
 def _parse_content(content: object, path: str, role: str) -> Iterator[JSONObject]:
     if isinstance(content, str):
-        content, path = {"parts": [{"type": "text", "text": content}]}, path
+        content = [{"type": "text", "text": content}]
     if isinstance(content, list):
         content = {"parts": content}
     elif isinstance(content, dict):

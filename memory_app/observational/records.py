@@ -72,6 +72,7 @@ def records_of_generations(
 ) -> list[JSONObject]:
     """Return the observations of earlier generations, the latest first."""
     rows = Observation.objects.filter(thread=thread, generation__in=generations).order_by("-generation", "first")
+    # Only the latest generation is observed and reflected.
     idle = {"isObserving": False, "isReflecting": False, "pendingMessageTokens": 0}
     records: list[JSONObject] = []
     for generation, group in groupby(rows, attrgetter("generation")):

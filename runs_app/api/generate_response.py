@@ -69,7 +69,7 @@ def generate_response(run: AgentRun) -> ResponseBody:
     last = steps[-1] if steps else step_body(run, [])
     return {
         "runId": run.pk,
-        "text": run.output or last["text"],
+        "text": run.output or last["text"],  # a run that waits for people has no output yet
         "finishReason": run.finish_reason,
         "usage": run.usage,
         "totalUsage": run.usage,

@@ -64,6 +64,7 @@ class QueueMessageView(JSONView):
         body = json_object_body(request)
         with QueryParams(request) as query:
             call = parse_message_body(body, query.request_contexts)
+        # The body may still say that a message to an active thread is only stored, or discarded.
         if call.if_active == IfActive.DELIVER:
             call = call._replace(if_active=IfActive.QUEUE)
         return send_to_thread(request, agent, body, call)
@@ -128,6 +129,7 @@ class SubscribeView(JSONView):
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         get_requested_agent(request, agent_id)
         thread = get_named_thread(request, json_object_body(request))
+        # Last, because nothing would release it after an error.
         slot = streams.StreamSlot(request.user)
         return stream_of_blocks(ThreadStream(thread, caller_of(request), slot))
 

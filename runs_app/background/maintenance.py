@@ -30,6 +30,7 @@ UNKNOWN_END_MESSAGE = (
 
 def maintain_tasks() -> None:
     """End tasks that nobody executes any more, deliver results, and start tasks that wait for a free slot."""
+    # Mostly there is none, and this is called every five seconds.
     if BackgroundTask.objects.unfinished().exists():
         end_lost_tasks()
         cancel_tasks_of_cancelled_runs()

@@ -205,7 +205,7 @@ class ProcessedModel(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         arguments = (messages, model_settings, model_request_parameters, run_context)
         async with self.wrapped.request_stream(*arguments) as stream:
-            async for _ in stream:
+            async for _ in stream:  # to its end: `get` returns what has arrived
                 pass
             response = await self.process(stream.get())
         yield ReplayedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)

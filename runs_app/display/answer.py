@@ -171,7 +171,7 @@ def build_run_views(runs: Iterable[AgentRun], user: Caller) -> list[RunView]:
 def build_run_view(run: AgentRun, events: Sequence[RunEvent], children: Sequence[AgentRun], user: Caller) -> RunView:
     if run.details_visible_to(user):
         return RunView(run, events, children)
-    for event in events:
+    for event in events:  # in place: these rows are only read
         event.data = redact_chunk(event.data)
     return RunView(run, [event for event in events if event.data], has_details=False)
 
@@ -205,6 +205,7 @@ def total_cost(run: AgentRun) -> TotalCost | None:
         level = child_runs(level)
     if len(tree) == 1:
         return None
+    # Runs of demo models cost nothing.
     costs = [member.cost for member in tree if not member.is_demo]
     known_costs = [cost for cost in costs if cost is not None]
     cost = (format_cost(sum(known_costs, Decimal())) if costs else "$0") if len(known_costs) == len(costs) else ""

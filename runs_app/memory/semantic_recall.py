@@ -62,7 +62,7 @@ class SemanticRecall(AbstractCapability[RunDeps]):
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         ctx.deps.embedder = self.options.embedder
-        if ctx.deps.recalled_block is None:
+        if ctx.deps.recalled_block is None:  # a blank one says that nothing was recalled
             await self.remember(ctx, request_context)
         if ctx.deps.recalled_block:
             parameters = request_context.model_request_parameters

@@ -44,13 +44,14 @@ def parse_message_body(body: JSONMapping, query_contexts: Sequence[str] = ()) ->
     if isinstance(message, str | list):
         message = {"contents": message}
     if isinstance(message, dict):
+        # Whatever the body says: what comes by these routes is the words of a person.
         message = {**message, "type": "user", "tagName": None}
     return _parse(body, message, "message", query_contexts)
 
 
 def _parse(body: JSONMapping, value: JSONValue, path: str, query_contexts: Sequence[str]) -> SignalCall:
     issues: list[Issue] = []
-    signal = Signal("user", "")
+    signal = Signal("user", "")  # in place of an invalid one, so that all other issues are found too
     with collecting_issues(issues):
         signal = parse_signal(value, path)
     active, idle = (_member(body, name, issues) for name in ("ifActive", "ifIdle"))
@@ -175,6 +176,7 @@ def _is_too_long(contents: str, attributes: JSONMapping) -> bool:
 
 def _behavior(value: JSONMapping, path: str, kind: type[Behavior], default: Behavior) -> Behavior:
     behavior = value.get("behavior")
+    # `queue` has a route of its own.
     names = [item.value for item in kind if item.value != "queue"]
     if behavior is None:
         return default

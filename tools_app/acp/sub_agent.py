@@ -211,7 +211,7 @@ class AcpStream(StreamedResponse):
             yield from self._parts_manager.handle_text_delta(vendor_part_id=1, content=NO_TEXT_MESSAGE)
 
     async def close_stream(self) -> None:
-        return
+        return  # there is no connection: `_get_event_iterator` cancels the prompt
 
     @property
     def model_name(self) -> str:
