@@ -22,4 +22,4 @@ def test_the_estimate_follows_the_form(visit, api, agent):
     expect(page.locator("#estimate")).to_contain_text("3 runs.")
     page.fill("[name=version]", "99")
     page.locator("[name=seed]").focus()
-    expect(page.locator("#estimate")).to_contain_text("was not found.")
+    expect(page.locator("#estimate")).to_contain_text("was not found at version '99'.")

@@ -63,7 +63,7 @@ def test_the_stream_of_a_deleted_run_ends():
     ((event,),) = streams.follow_events(run_id, 3)
 
     assert (event[0], event[1]["type"]) == (4, "error")
-    assert event[1]["payload"]["error"]["message"] == f"Run {run_id} was deleted with its agent."
+    assert event[1]["payload"]["error"]["message"] == f"Run {run_id} was deleted."
 
 
 def test_a_stream_reads_one_batch_at_a_time(django_assert_num_queries):
