@@ -18,6 +18,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
+from agentcms.plural import pluralize
+
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
 
 
@@ -135,3 +137,9 @@ class ReadOnlyAdmin(StaffAccessMixin, admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def report_action(self, request: HttpRequest, count: int, selected: int, noun: str, end: str, hint: str) -> None:
+        """Show how many of the selected rows an action has changed. `hint` says why it has left out others."""
+        text = f"{count} of {pluralize(selected, noun)} {end}"
+        level = messages.SUCCESS if count else messages.WARNING
+        self.message_user(request, text if count == selected else f"{text} {hint}", level)

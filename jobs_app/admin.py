@@ -20,7 +20,6 @@ from django.views.decorators.http import require_POST
 from access_app.admin_access import ReadOnlyAdmin
 from access_app.caller import Caller
 from agentcms.errors import ApiError
-from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from jobs_app.kinds import kind_title, kind_titles
@@ -123,9 +122,8 @@ class JobAdmin(ReadOnlyAdmin):
         failed = [job for job in jobs if job.state == Job.State.FAILED]
         for job in failed:
             job.requeue()  # beat sends it
-        level = messages.SUCCESS if failed else messages.WARNING
-        reason = "" if len(failed) == len(jobs) else " Only failed jobs can be retried."
-        self.message_user(request, f"{len(failed)} of {pluralize(len(jobs), 'job')} queued again.{reason}", level)
+        hint = "Only failed jobs can be retried."
+        self.report_action(request, len(failed), len(jobs), "job", "queued again.", hint)
 
     @admin.display(description="Kind", ordering="kind")
     def kind_title(self, job: Job) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
 from django.db import transaction
@@ -16,7 +16,6 @@ from access_app.admin_access import ReadOnlyAdmin, list_text
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
-from agentcms.plural import pluralize
 from evals_app.datasets.changes import reject_move
 from evals_app.datasets.settings import change_settings
 from evals_app.models import Dataset
@@ -94,9 +93,8 @@ class DatasetAdmin(ReadOnlyAdmin):
             verb = "Archived." if archived else "Unarchived."
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, verb)
         state = "archived" if archived else "unarchived"
-        reason = "" if len(rows) == len(datasets) else f" Only an editor of its team can have a dataset {state}."
-        message = f"{len(rows)} of {pluralize(len(datasets), 'dataset')} {state}.{reason}"
-        self.message_user(request, message, messages.SUCCESS if rows else messages.WARNING)
+        hint = f"Only an editor of its team can have a dataset {state}."
+        self.report_action(request, len(rows), len(datasets), "dataset", f"{state}.", hint)
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, dataset: Dataset) -> str:

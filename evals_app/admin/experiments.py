@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -72,10 +72,8 @@ class ExperimentAdmin(ReadOnlyAdmin):
         ]
         if rows:
             LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, "Cancelled.")
-        message = f"{len(rows)} of {pluralize(len(experiments), 'experiment')} cancelled."
-        reason = "" if len(rows) == len(experiments) else f" {CANCEL_HINT}"
-        level = messages.SUCCESS if rows else messages.WARNING
-        self.message_user(request, f"{message}{' Results stay.' if rows else ''}{reason}", level)
+        end = "cancelled. Results stay." if rows else "cancelled."
+        self.report_action(request, len(rows), len(experiments), "experiment", end, CANCEL_HINT)
 
     @admin.display(description="scorers")
     def scorers(self, experiment: Experiment) -> str:

@@ -120,9 +120,7 @@ class RunAdmin(ReadOnlyAdmin):
         """Have the selected durable runs executed that wait for a process or lost theirs."""
         selected = [*runs]
         continued = sum(map(recover, selected))
-        message = f"{continued} of {pluralize(len(selected), 'run')} sent to a process."
-        reason = "" if continued == len(selected) else f" {CONTINUE_HINT}"
-        self.message_user(request, message + reason, messages.SUCCESS if continued else messages.WARNING)
+        self.report_action(request, continued, len(selected), "run", "sent to a process.", CONTINUE_HINT)
 
     @admin.action(description="Stop")
     def stop(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> HttpResponse | None:
