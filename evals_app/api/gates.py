@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
 
-from access_app.permissions import require_role
+from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
@@ -17,6 +17,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.unknown_keys import checking_names, warning_payloads
+from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
 from evals_app.gates.checking import GateState, check_gates, gates_for
 from evals_app.gates.schema import GateBody, apply_gate
@@ -30,13 +31,24 @@ READ_ONLY_GATE_KEYS = (
 )
 
 
-def get_agent(request: Request, agent_id: str, role: Role = Role.VIEWER) -> Agent:
-    """Return an agent with its versions. Raise NotFound, and RoleRequired without the role."""
+def get_agent(request: Request, agent_id: str) -> Agent:
+    """Return an agent with its versions. Raise NotFound."""
     agent = Agent.objects.for_user(request.user).with_versions().filter(pk=agent_id).first()
     if agent is None:
         raise agent_not_found(agent_id)
-    if role != Role.VIEWER:
-        require_role(request.user, role, agent.owner_id)
+    return agent
+
+
+def lock_managed_agent(request: Request, agent_id: str) -> Agent:
+    """Lock an agent for a change of its gates, inside a transaction.
+
+    Raise NotFound, and RoleRequired for all but managers. Without the lock, an agent that moves to another team
+    meanwhile would get gates of managers of its former team.
+    """
+    agent = lock_agent_for(request.user, agent_id)
+    if agent is None:
+        raise agent_not_found(agent_id)
+    require_granted_role(request.user, Role.MANAGER, agent)
     return agent
 
 
@@ -81,13 +93,13 @@ class GatesView(JSONView):
         bodies = [state_body(state) for state in states]
         return json_response({"gates": bodies, "versionNumber": head.version_number})
 
+    @transaction.atomic
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        agent = get_agent(request, agent_id, Role.MANAGER)
-        user = request.user
-        gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=user.pk)
+        agent = lock_managed_agent(request, agent_id)
+        gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=request.user.pk)
         body = json_object_body(request)
         with checking_names(request, body, GateBody, silent=READ_ONLY_GATE_KEYS) as names:
-            apply_gate(gate, body, agent, is_new=True, datasets=Dataset.objects.for_user(user))
+            apply_gate(gate, body, agent, is_new=True, datasets=Dataset.objects.for_user(request.user))
         gate.save()
         return json_response(gate_body(gate) | warning_payloads(names.unknown), 201)
 
@@ -95,27 +107,31 @@ class GatesView(JSONView):
 class GateView(JSONView):
     """A gate of an agent: change and delete."""
 
+    @transaction.atomic
     def patch(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
-        agent = get_agent(request, agent_id, Role.MANAGER)
-        datasets, body = Dataset.objects.for_user(request.user), json_object_body(request)
-        with transaction.atomic():
-            gate = get_gate(agent, gate_id, locks=True)  # or a change at the same moment would be lost
-            with checking_names(request, body, GateBody, silent=READ_ONLY_GATE_KEYS) as names:
-                apply_gate(gate, body, agent, is_new=False, datasets=datasets)
-            gate.updated_at = timezone.now()
-            gate.save()
+        agent = lock_managed_agent(request, agent_id)
+        gate = lock_gate(agent, gate_id)
+        body = json_object_body(request)
+        with checking_names(request, body, GateBody, silent=READ_ONLY_GATE_KEYS) as names:
+            apply_gate(gate, body, agent, is_new=False, datasets=Dataset.objects.for_user(request.user))
+        gate.updated_at = timezone.now()
+        gate.save()
         return json_response(gate_body(gate) | warning_payloads(names.unknown))
 
+    @transaction.atomic
     def delete(self, request: Request, agent_id: str, gate_id: str) -> HttpResponse:
-        get_gate(get_agent(request, agent_id, Role.MANAGER), gate_id).delete()
+        lock_gate(lock_managed_agent(request, agent_id), gate_id).delete()
         return json_response({"success": True, "message": f"Gate {gate_id} deleted"})
 
 
-def get_gate(agent: Agent, gate_id: str, *, locks: bool = False) -> ReleaseGate:
-    """Return a gate of an agent or of all agents of its team, locked if asked for. Raise NotFound."""
+def lock_gate(agent: Agent, gate_id: str) -> ReleaseGate:
+    """Lock a gate of an agent or of all agents of its team. Raise NotFound.
+
+    Otherwise a change at the same moment would be lost: that of a gate of the team may come from another agent.
+    """
     gate_uuid = parse_uuid(gate_id)
     # Not the joined dataset, whose items others may change meanwhile.
-    gates = gates_for(agent).select_for_update(of=("self",)) if locks else gates_for(agent)
+    gates = gates_for(agent).select_for_update(of=("self",))
     gate = gates.filter(pk=gate_uuid).first() if gate_uuid else None
     if gate is None:
         raise NotFound(f"Gate with id {gate_id} not found")

@@ -21,7 +21,7 @@ from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent
+from agents_app.views.access import GET_POST, get_agent, lock_agent
 from agents_app.views.header import AgentTab, header_context, render_agent_dialog
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.options import parse_experiment
@@ -34,7 +34,13 @@ from versions_app.models.version import get_head_version, get_live_version
 
 
 def get_managed_agent(request: HttpRequest, agent_id: str) -> Agent:
-    """Return an agent. Raise Http404 if the user may not see it, and RoleRequired for all but managers."""
+    """Return an agent, locked for a form that was sent, inside a transaction.
+
+    Raise Http404 if the user may not see it, and RoleRequired for all but managers.
+    """
+    if request.method == "POST":
+        # Otherwise an agent that moves to another team meanwhile would get gates of managers of its former team.
+        lock_agent(request, agent_id, Role.MANAGER)
     agent = get_agent(request, agent_id)
     require_granted_role(request.user, Role.MANAGER, agent)
     return agent
@@ -42,6 +48,7 @@ def get_managed_agent(request: HttpRequest, agent_id: str) -> Agent:
 
 @require_http_methods(GET_POST)
 @login_required
+@transaction.atomic
 def add_gate(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Add a gate to an agent."""
     agent = get_managed_agent(request, agent_id)
@@ -51,14 +58,14 @@ def add_gate(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @require_http_methods(GET_POST)
 @login_required
+@transaction.atomic
 def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
     """Change a gate, such as to a lower bar."""
     agent = get_managed_agent(request, agent_id)
-    with transaction.atomic():
-        gates = gates_for(agent).select_for_update(of=("self",))  # or one that is deleted meanwhile would come back
-        gate = get_object_or_404(gates, pk=gate_id)
-        gate.updated_at = timezone.now()
-        return edit_gate(request, agent, gate)
+    gates = gates_for(agent).select_for_update(of=("self",))  # or one that is deleted meanwhile would come back
+    gate = get_object_or_404(gates, pk=gate_id)
+    gate.updated_at = timezone.now()
+    return edit_gate(request, agent, gate)
 
 
 def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResponse:
@@ -76,6 +83,7 @@ def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResp
 
 @require_http_methods(GET_POST)
 @login_required
+@transaction.atomic
 def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
     """Delete a gate after a question."""
     agent = get_managed_agent(request, agent_id)
