@@ -156,6 +156,7 @@ def test_what_cannot_be_compared_does_not_pass(statistics, sentence):
         (["--concurrency", "0"], "--concurrency: "),
         (["--fail-under", "exact=nan"], "write SCORER=MEAN, such as exact=0.8, not 'exact=nan'"),
         (["--margin", "nan"], "--margin: invalid finite value: 'nan'"),
+        (["--timeout", "0"], "--timeout: invalid positive value: '0'"),
         (["--json", "missing/a.json"], "'missing/a.json' cannot be written."),
         (["--junit", "/"], "'/' cannot be written."),
     ],

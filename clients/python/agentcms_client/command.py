@@ -207,6 +207,14 @@ def finite(text: str) -> float:
     return number
 
 
+def positive(text: str) -> float:
+    """Return a number above 0. Raise ValueError."""
+    number = finite(text)
+    if number <= 0:
+        raise ValueError(text)
+    return number
+
+
 def writable_file(text: str) -> Path:
     """Return the path of a report. Raise ArgumentTypeError before the experiment, not after it."""
     path = Path(text)
@@ -243,6 +251,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
     command.add_argument("--margin", type=finite, default=0.0, help="How much worse is allowed.")
     command.add_argument("--max-cost", type=finite, help="Stop above so many dollars.")
-    command.add_argument("--timeout", type=finite, default=3600.0, help="Cancel after so many seconds.")
+    command.add_argument("--timeout", type=positive, default=3600.0, help="Cancel after so many seconds.")
     command.add_argument("--json", type=writable_file, help="Write the results to this file.")
     command.add_argument("--junit", type=writable_file, help="Write a JUnit report to this file.")
