@@ -157,24 +157,32 @@ def check_traces(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> l
 
     The operator sets the address of the collector, which may be private. It is not reached by redirects.
     """
-    errors: list[CheckMessage] = []
-    try:
-        if settings.TRACES_ENDPOINT:
-            validate_url(settings.TRACES_ENDPOINT)
-    except AddressRefused as error:
-        if error.code != "private_address":
-            errors.append(Error(f"OTEL_EXPORTER_OTLP_ENDPOINT: {error.message}", id="agentcms.E014"))
+    errors = [*collector_errors()] if settings.TRACES_ENDPOINT else []
     if settings.TRACE_URL_TEMPLATE and "{trace_id}" not in settings.TRACE_URL_TEMPLATE:
         message = "TRACE_URL_TEMPLATE does not contain {trace_id}."
         hint = "Write the address of a trace: https://traces.example.org/trace/{trace_id}"
         errors.append(Error(message, hint=hint, id="agentcms.E015"))
-    if settings.TRACES_ENDPOINT and (reason := provider_error()):
+    return errors
+
+
+def collector_errors() -> Iterator[CheckMessage]:
+    """Yield an error for each setting with which traces cannot be sent to the collector."""
+    try:
+        validate_url(settings.TRACES_ENDPOINT)
+    except AddressRefused as error:
+        if error.code != "private_address":
+            yield Error(f"OTEL_EXPORTER_OTLP_ENDPOINT: {error.message}", id="agentcms.E014")
+    protocol = environment.read_traces_protocol()
+    if protocol != environment.TRACES_PROTOCOL:
+        message = f"OTEL_EXPORTER_OTLP_PROTOCOL: traces are not exported with '{protocol}'."
+        hint = f"Set it to {environment.TRACES_PROTOCOL}, and name the port of the collector for it, often 4318."
+        yield Error(message, hint=hint, id="agentcms.E022")
+    if reason := provider_error():
         hint = (
             "Read the limits of the variables OTEL_BSP_… and OTEL_SPAN_…: OTEL_BSP_MAX_EXPORT_BATCH_SIZE (512), for "
             "example, must not exceed OTEL_BSP_MAX_QUEUE_SIZE."
         )
-        errors.append(Error(f"OpenTelemetry refuses its variables: {reason}", hint=hint, id="agentcms.E018"))
-    return errors
+        yield Error(f"OpenTelemetry refuses its variables: {reason}", hint=hint, id="agentcms.E018")
 
 
 def provider_error() -> str:

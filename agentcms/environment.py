@@ -14,6 +14,7 @@ from agentcms.wire.json_types import JSONObject
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
+TRACES_PROTOCOL = "http/protobuf"  # the only one of OpenTelemetry in which traces are exported
 
 
 def read_text(name: str, default: str = "") -> str:
@@ -74,6 +75,12 @@ def read_traces_endpoint() -> str:
     names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
     endpoint = next(filter(None, (read_url(name, "http", "https") for name in names)), "")
     return "" if is_disabled else endpoint
+
+
+def read_traces_protocol() -> str:
+    """Return the protocol of the standard OpenTelemetry variables."""
+    names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    return next(filter(None, map(read_text, names)), TRACES_PROTOCOL)
 
 
 def read_networks(name: str) -> list[IPv4Network | IPv6Network]:

@@ -53,6 +53,18 @@ def test_variables_that_opentelemetry_refuses_are_named(settings, monkeypatch):
     assert "OTEL_BSP_MAX_QUEUE_SIZE" in error.hint
 
 
+@pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])
+def test_a_protocol_in_which_nothing_is_exported_is_named(name, settings, monkeypatch):
+    """Otherwise no trace would reach a collector that expects this protocol."""
+    settings.TRACES_ENDPOINT = "http://127.0.0.1:4317"
+    monkeypatch.setenv(name, "grpc")
+
+    (error,) = check_traces(None)
+
+    assert error.msg == "OTEL_EXPORTER_OTLP_PROTOCOL: traces are not exported with 'grpc'."
+    assert "http/protobuf" in error.hint
+
+
 @pytest.mark.parametrize(("flags", "is_linked"), [("01", True), ("00", False)])
 def test_the_page_of_a_run_links_to_its_trace_if_it_was_sampled(db, settings, flags, is_linked):
     settings.TRACE_URL_TEMPLATE = "https://traces.example.org/{trace_id}?from=cms"
