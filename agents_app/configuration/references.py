@@ -69,6 +69,11 @@ class MissingReference(NamedTuple):
         return f"{self.message} The agent runs without it."
 
 
+def with_distinct_messages(missing: Iterable[MissingReference]) -> list[MissingReference]:
+    """Return one reference for each message. All tools of a disabled server have the same one."""
+    return [*{(reference.field, reference.message): reference for reference in missing}.values()]
+
+
 class StoredAgents(NamedTuple):
     """The stored agents among the sub-agents of an agent. Those of other owners are not stored for it."""
 

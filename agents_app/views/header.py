@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 
 from agentcms.web.dialogs import is_htmx, render_dialog
 from agentcms.web.template_context import TemplateContext
+from agents_app.configuration.references import with_distinct_messages
 from agents_app.models import Agent
 from agents_app.views.access import permission_context
 from agents_app.views.status import agent_status, find_drafts, find_warnings
@@ -36,7 +37,8 @@ def header_context(request: HttpRequest, agent: Agent, tab: AgentTab) -> Templat
         "tab": tab,
         "agent": agent,
         "status": agent_status(agent, warnings, draft),
-        "warnings": warnings,
+        "missing_references": warnings,
+        "warnings": with_distinct_messages(warnings),
         "draft": draft,
         **permission_context(request, agent),
     }

@@ -126,8 +126,10 @@ class RunView:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings of the run. Those about missing entries say what that meant for the run."""
-        return [stored_warning_text(item) for item in (self.run.warnings if self.has_details else [])]
+        """The warnings of the run, each once. Those about missing entries say what that meant for the run."""
+        # All tools of a disabled server have the same warning.
+        texts = map(stored_warning_text, self.run.warnings if self.has_details else [])
+        return [*dict.fromkeys(texts)]
 
 
 def stored_warning_text(warning: object) -> str:

@@ -107,6 +107,7 @@ def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
     snapshot = schema.to_wire_dict(head_configuration(agent))
     context = {**header_context(request, agent, AgentTab.EDIT), "may_create": can_duplicate(request, agent)}
     names = sub_agent_names(request, snapshot)
-    context |= {"parts": config_sections(snapshot, context["warnings"], names), "unset": unset_labels(snapshot)}
+    context["parts"] = config_sections(snapshot, context["missing_references"], names)
+    context["unset"] = unset_labels(snapshot)
     context["use_examples"] = use_examples(request, agent)
     return render(request, "agents/read.html", context)

@@ -13,7 +13,7 @@ from access_app.caller import Caller
 from agentcms.ids import parse_uuid, parse_whole_number
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
-from agents_app.configuration.references import find_entry
+from agents_app.configuration.references import find_entry, with_distinct_messages
 from agents_app.configuration.variants import CONDITIONAL
 from agents_app.editing.archived import AgentArchived
 from agents_app.forms.existing_agent import ExistingAgentForm
@@ -201,7 +201,8 @@ def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams)
     except schema.ConfigError as error:
         return TryColumn(choice, unavailable_reason=" ".join(issue.message for issue in error.issues))
     resolved = with_variants(resolved, {**find_facts(user, resolved), **fact_values(params.facts)}, {})
-    warnings = [warning.message for warning in resolved.missing_references() if warning.field != "model"]
+    missing = with_distinct_messages(resolved.missing_references())
+    warnings = [reference.message for reference in missing if reference.field != "model"]
     reason = model_unavailable_reason(resolved.configuration["model"]["provider"])
     if reason and (demo := with_demo_model(resolved)):
         return TryColumn(choice, demo, warnings=warnings, demo_reason=reason)

@@ -6,8 +6,10 @@ import pytest
 from django.urls import reverse
 
 from agents_app.models import Agent
+from agents_app.views.status import find_warnings
 from tests.factories import AgentFactory, UserFactory, member
 from tests.form_submission import form_data
+from tests.runs_app.factories import RunFactory
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
@@ -153,3 +155,21 @@ def test_a_tool_with_the_name_of_another_is_marked(client, office):
     group = page[page.index('value="office_add"') : page.index('value="office_send"')]
     assert "has the same name for models as &#x27;desk_add&#x27;" in group
     assert ">Changed<" not in group
+
+
+def test_a_disabled_server_is_reported_once_for_all_its_tools(publisher, office):
+    clients = {"office": {"tools": {"add": {}, "send": {}}}}
+    agent = AgentFactory(model={"provider": "demo", "name": "echo"}, mcp_clients=clients)
+    office.is_enabled = False
+    office.save()
+    warnings = [reference._asdict() for reference in find_warnings([agent])[agent.pk]]
+    run = RunFactory(agent=agent, requested_by=member("publisher"), warnings=warnings)
+
+    editor = page(publisher, agent)
+    playground = publisher.get(reverse("runs:playground", args=[agent.pk])).content.decode()
+    finished = publisher.get(reverse("runs:view", args=[run.pk])).content.decode()
+
+    message = "The MCP server &#x27;Office&#x27; is disabled."
+    assert len(warnings) == 2
+    assert editor.count(f"{message} The agent runs without it.") == 1
+    assert (playground.count(message), finished.count(message)) == (1, 1)
