@@ -46,6 +46,9 @@ class RunView:
                 call.state, call.decision = "decided", self.decisions[call.id]
             elif call.state == "running" and state is not None:
                 call.state = state
+        for wait in self.waits:
+            if wait.run_id == self.run.pk and wait.decided_at is not None:
+                transcript.start_after_decision(wait.call_id, wait.decided_at)
         return transcript
 
     @property

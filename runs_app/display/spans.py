@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -53,8 +53,7 @@ def build_spans(
     end, waits = run.finished_at or timezone.now(), [*waits]
     model = model_spans(events, end)
     people = person_spans(waits, end)
-    decided = {call.call_id: call.decided_at for call in waits if call.run_id == run.pk and call.decided_at}
-    spans = [*waiting_spans(run, model), *model, *people, *process_spans(claims), *call_spans(calls, decided, end)]
+    spans = [*waiting_spans(run, model), *model, *people, *process_spans(claims), *call_spans(calls, end)]
     spans.sort(key=lambda span: span.begin)
     position_spans(spans, TimeLine(run.created_at, end, [(span.begin, span.end) for span in people]))
     return spans
@@ -116,14 +115,13 @@ def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:
         segments.append(claim.segment)
 
 
-def call_spans(calls: Iterable[ToolCallPart], decided: Mapping[str, datetime], end: datetime) -> Iterator[Span]:
-    """Yield the spans of tool calls. A call that waited for a person begins when it was decided."""
+def call_spans(calls: Iterable[ToolCallPart], end: datetime) -> Iterator[Span]:
+    """Yield the spans of tool calls."""
     for call in calls:
         if call.started_at is None or call.state in {"waiting", "decided"}:
             continue
         kind = "agent" if call.noun == "sub-agent" else "tool"
-        begin = max(call.started_at, decided.get(call.id, call.started_at))
-        yield Span(kind, call.title, begin, call.ended_at or end)
+        yield Span(kind, call.title, call.started_at, call.ended_at or end)
 
 
 class TimeLine:

@@ -150,6 +150,12 @@ class Transcript:
         self.calls[call.id] = call
         self.parts.append(call)
 
+    def start_after_decision(self, call_id: str, at: datetime) -> None:
+        """Let a call that waited for a person begin at the decision. The wait is no work of its tool."""
+        call = self.calls.get(call_id)
+        if call is not None and call.started_at is not None:
+            call.started_at = max(call.started_at, at)
+
     def finish_call(self, payload: JSONObject, at: datetime, *, has_failed: bool) -> None:
         call = self.calls.get(str(payload.get("toolCallId", "")))
         if call is None:

@@ -130,6 +130,20 @@ def test_the_time_line_shows_who_decided_and_how_long_it_took(editor, call):
     assert "refund Approved by maya 2 h" in page_text(answer)
 
 
+def test_the_time_of_a_tool_is_that_after_the_decision(editor, ann, agent):
+    calls = [("tool-call", {"toolCallId": "call-1", "toolName": "refund", "args": {}})]
+    run = RunFactory(agent=agent, requested_by=ann, chunks=[*calls, ("tool-result", {"toolCallId": "call-1"})])
+    decided_at = timezone.now()
+    RefundCallFactory(run=run, state="approved", created_at=run.created_at, decided_at=decided_at)
+    run.events.filter(number=2).update(created_at=decided_at + timedelta(seconds=4))
+
+    answer = page(editor, run)
+
+    assert "tool refund 4.0 s" in page_text(answer)  # in the transcript
+    (bar,) = [span for span in answer.context["answer"].spans if span.kind == "tool"]
+    assert bar.duration_text == "4.0 s"
+
+
 def test_the_time_line_says_that_arguments_were_edited_and_leads_to_them(editor, call):
     """The transcript has the arguments that the model wrote."""
     PendingCall.objects.update(
