@@ -119,17 +119,25 @@ def still_has_access(caller: MemoryCaller) -> bool:
 
     The key may have been revoked meanwhile, and its user have left the team whose end users it serves.
     """
-    if not has_valid_credentials(caller.user):
+    if not refresh_credentials(caller.user):
         return False
     return caller.owner_id is None or has_role(caller.user, Role.EDITOR, caller.owner_id)
 
 
-def has_valid_credentials(user: Caller) -> bool:
-    """Return whether the account of a caller is still on, and its API key still valid."""
-    if not get_user_model().objects.filter(pk=int(user.pk or 0), is_active=True).exists():
+def refresh_credentials(user: Caller) -> bool:
+    """Read what a caller may do again. Return whether the account is still on, and the API key still valid.
+
+    Memberships are read whenever they count. The rights of a superuser and the role of a key are not.
+    """
+    account = get_user_model().objects.filter(pk=int(user.pk or 0), is_active=True).only("is_superuser").first()
+    if account is None:
         return False
+    user.is_superuser = account.is_superuser  # type: ignore[misc]
     key: ApiKey | None = getattr(user, "api_key", None)
-    return key is None or ApiKey.objects.valid().filter(pk=key.pk).exists()
+    stored = None if key is None else ApiKey.objects.valid().filter(pk=key.pk).only("role").first()
+    if key is not None and stored is not None:
+        key.role = stored.role
+    return key is None or stored is not None
 
 
 def memory_caller(user: Caller) -> MemoryCaller:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.db.outages import read_through_outage
-from memory_app.realms import has_valid_credentials
+from memory_app.realms import refresh_credentials
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
 from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
@@ -117,12 +117,18 @@ class TaskStream:
     def __iter__(self) -> Iterator[bytes]:
         return self.blocks
 
+    def visible_tasks(self) -> BackgroundTaskQuerySet:
+        """Return the tasks that the user may see, who may be no superuser any more."""
+        if self.user.is_superuser:
+            read_through_outage(stopping, refresh_credentials, self.user)
+        return self.tasks()
+
     def _blocks(self) -> Generator[bytes, None, None]:
         try:
             yield KEEP_ALIVE  # the response headers are sent with the first bytes
-            for chunks in follow_tasks(self.tasks):
-                # Roles are part of the query of the tasks, but a revoked key is not.
-                if not read_through_outage(stopping, has_valid_credentials, self.user):
+            for chunks in follow_tasks(self.visible_tasks):
+                # Memberships are part of the query of the tasks, but a revoked key is not.
+                if not read_through_outage(stopping, refresh_credentials, self.user):
                     return
                 close_old_connections()  # return the connection while waiting; the reader may be slow
                 yield (

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import close_old_connections
 
 from access_app.caller import Caller
-from memory_app.realms import has_valid_credentials
+from memory_app.realms import refresh_credentials
 from runs_app.models import AgentRun
 
 ACCESS_CHECK_INTERVAL = 5.0  # seconds; streams that are shorter make no query for it
@@ -30,7 +30,7 @@ class StreamAccess:
         """Return whether the key was revoked, the account is off, or the user may no longer see the object."""
         if time.monotonic() - self.checked_at < ACCESS_CHECK_INTERVAL:
             return False
-        has_ended = not (has_valid_credentials(self.user) and self.is_visible())
+        has_ended = not (refresh_credentials(self.user) and self.is_visible())
         close_old_connections()  # return the connection while waiting
         self.checked_at = time.monotonic()  # last: after an error, the next call asks again
         return has_ended

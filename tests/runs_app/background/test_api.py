@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
@@ -198,6 +199,22 @@ def test_a_stream_until_idle_does_not_read_a_result_again_that_it_has_sent(monke
     ]
     assert read == [task.pk]
     assert not watch.is_waiting()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_tells_a_former_superuser_nothing_of_others(task, monkeypatch):
+    monkeypatch.setattr(task_streams, "TASK_POLL_INTERVAL", 0)
+    monkeypatch.setattr(task_streams, "HEARTBEAT", 0)
+    root = User.objects.create_superuser("root")
+    answer = Client().get(f"{TASKS}/stream", headers={"Authorization": f"Bearer {api_key(root)}"})
+    blocks = iter(answer.streaming_content)
+    assert [next(blocks), next(blocks)] == [task_streams.KEEP_ALIVE] * 2
+
+    User.objects.filter(pk=root.pk).update(is_superuser=False)
+    BackgroundTask.objects.filter(pk=task.pk).update(status="completed", result="Tea.", finished_at=timezone.now())
+
+    assert next(blocks) == task_streams.KEEP_ALIVE
+    answer.close()
 
 
 @pytest.mark.django_db(transaction=True)

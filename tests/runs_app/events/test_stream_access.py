@@ -63,6 +63,15 @@ def test_a_reader_who_loses_access_gets_no_further_event(lose, is_own, reader):
     assert streams.stream_slots.count_by_user.total() == 0
 
 
+def test_a_superuser_who_is_none_any_more_gets_no_further_event():
+    user = User.objects.create_superuser("root")
+    blocks = open_stream(RunFactory(agent=AgentFactory(owner_id="support")), user)
+
+    User.objects.filter(pk=user.pk).update(is_superuser=False)
+
+    assert [*blocks] == []
+
+
 def test_a_former_member_reads_the_answer_of_an_own_run_to_its_end(reader):
     run = RunFactory(agent=AgentFactory(owner_id="support"), requested_by=reader)
     lose_membership(reader)
