@@ -86,7 +86,9 @@ class GenerateView(JSONView):
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
             # Nobody reads the answer before its end, so its first piece needs no commit of its own.
-            return answer_response(start_requested_run(request, agent_id, ends_only=True).run.pk, agent_id)
+            return answer_response(
+                request.user, start_requested_run(request, agent_id, ends_only=True).run.pk, agent_id
+            )
 
 
 class AnswerStreamView(JSONView):

@@ -86,7 +86,7 @@ class GeneratedDecisionView(DecisionView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         with streams.StreamSlot(request.user):
-            return answer_response(self.decide(request, agent_id).run.pk, agent_id)
+            return answer_response(request.user, self.decide(request, agent_id).run.pk, agent_id)
 
 
 class ApproveView(StreamedDecisionView):

@@ -7,13 +7,19 @@ from uuid import UUID
 
 from django.http import HttpResponse
 
+from access_app.caller import Caller
+from access_app.role import Role, RoleRequired
 from agentcms.api.responses import json_response
 from agentcms.db.outages import read_through_outage
-from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
+from agentcms.errors import ApiError, Conflict, NotFound, Unauthorized, Unavailable
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
+from memory_app.realms import refresh_credentials
+from runs_app.api.lookups import run_not_found
 from runs_app.approvals.lookup import waiting_calls_below
+from runs_app.engine.start.idempotency import READ_ANSWER_HINT
 from runs_app.events import streams
+from runs_app.events.stream_access import StreamAccess, is_run_visible
 from runs_app.events.stream_chunks import StreamChunk
 from runs_app.frequent_queries import chunks_of_run
 from runs_app.models import AgentRun, PendingCall
@@ -27,17 +33,34 @@ RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be anot
 EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "error": None}
 
 
-def answer_response(run_id: UUID, agent_id: str) -> HttpResponse:
-    """Wait until a run is over and return its answer, or what it waits for. Raise ApiError if it has no answer."""
+def answer_response(user: Caller, run_id: UUID, agent_id: str) -> HttpResponse:
+    """Wait until a run is over and return its answer, or what it waits for.
+
+    Raise ApiError if it has no answer, and also RoleRequired if the user may not read all of it any more.
+    """
+    access = StreamAccess(user, lambda: is_run_visible(user, run_id, details=True))
     try:
         run = streams.wait_until_over(run_id)
     except AgentRun.DoesNotExist:
         raise NotFound(f"Run {run_id} of agent {agent_id} was deleted while it answered") from None
+    if read_through_outage(streams.stopping, access.has_ended):
+        raise access_failure(user, run)
     if run.status == AgentRun.Status.SUCCEEDED:
         return json_response(read_through_outage(streams.stopping, generate_response, run))
     if run.status == AgentRun.Status.SUSPENDED:
         return json_response(read_through_outage(streams.stopping, suspended_response, run))
     raise run_failure(run)
+
+
+def access_failure(user: Caller, run: AgentRun) -> ApiError | RoleRequired:
+    """Return the error of a caller who lost access while a run worked. Its streams end then."""
+    if not refresh_credentials(user):
+        error = Unauthorized()
+        error.headers["X-Run-ID"] = str(run.pk)
+        return error
+    if run.requested_by_id != user.pk:
+        return run_not_found(str(run.pk))
+    return RoleRequired(Role.VIEWER, run.owner_id, READ_ANSWER_HINT.format(run=run.pk))
 
 
 def run_failure(run: AgentRun) -> ApiError:

@@ -21,7 +21,7 @@ from runs_app.approvals.errors import InvalidDecision
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.approvals.repeated_messages import MessageKey, find_answered_call, message_key, save_key
 from runs_app.engine.engine import get_engine
-from runs_app.engine.start.idempotency import runs_of_key
+from runs_app.engine.start.idempotency import require_role_to_repeat, runs_of_key
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.messages import InputMessage
@@ -50,10 +50,12 @@ def resume_by_message(
 
     One request to the model of the agent reads the answer. The run of the tool goes on if there is one. `key_id` is
     the ID that the idempotency key of the message gives to its run. A second message with the same key returns what
-    the first one has answered. Raise Unprocessable if that was another message.
+    the first one has answered. Raise Unprocessable if that was another message, and RoleRequired if the user has lost
+    the role that it needed.
     """
     key = None if key_id is None else message_key(key_id, agent.id, thread, resource, messages)
     if key is not None and (answered := find_answered_call(key)) is not None:
+        require_role_to_repeat(user, answered[0])
         return answered
     if key is not None and runs_of_key(key.id).exists():
         return None  # the first message with this key was no answer

@@ -8,6 +8,8 @@ from uuid import UUID, uuid5
 from django.db import IntegrityError
 from django.db.models import Q
 
+from access_app.permissions import require_role
+from access_app.role import Role
 from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.engine.start.concurrency_limits import TooManyRuns
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 IDEMPOTENCY_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # existing rows have IDs of it
 WHOLE_USER = (None, "")  # realm and resource of an API key without limits
+READ_ANSWER_HINT = "Read the answer with GET /api/runs/{run}."
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
 
 
@@ -48,7 +51,17 @@ def start_idempotently(
                 raise
     if run.input.get(DIGEST_KEY) != digest:
         raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
+    require_role_to_repeat(user, run)
     return run
+
+
+def require_role_to_repeat(user: User | None, run: AgentRun) -> None:
+    """Raise RoleRequired if a user may not run agents of the owner of an earlier run: its agent may have moved since.
+
+    Former members read only the question and the answer of their runs.
+    """
+    if user is not None:
+        require_role(user, Role.EDITOR, run.owner_id, READ_ANSWER_HINT.format(run=run.pk))
 
 
 def runs_of_key(key_id: UUID) -> AgentRunQuerySet:

@@ -107,9 +107,9 @@ def test_an_answer_that_is_there_before_its_request_waits_is_written_together_wi
     monkeypatch.setattr(pending_writes, "URGENT_DELAY", 0)
     answer = agents.answer_response
 
-    def answer_later(run_id, agent_id):
+    def answer_later(*call):
         wait_until(lambda: not find_engine().writer.runs, 30, "the end of the run")
-        return answer(run_id, agent_id)
+        return answer(*call)
 
     monkeypatch.setattr(agents, "answer_response", answer_later)
 
