@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
@@ -21,7 +22,7 @@ from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table
-from runs_app.thread_signals.waking import follow_run
+from runs_app.thread_signals.waking import follow_deleted_run, follow_run
 
 __all__ = ["approval_decided", "approval_requested"]
 
@@ -43,6 +44,13 @@ def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: object) -> No
     """Start the next run of a thread for which signals wait."""
     if (run := follow_run(run_id, status=status, error=error)) is not None:
         note_woken_run(run)
+
+
+def wake_after_deletion(thread_id: int) -> None:
+    """Start the next run of a thread whose active run was deleted: other agents have signals there, too."""
+    with transaction.atomic():
+        if (run := follow_deleted_run(thread_id)) is not None:
+            note_woken_run(run)
 
 
 @receiver(run_ended)
@@ -73,7 +81,9 @@ def lock_unfinished_runs(instance: Agent, **kwargs: object) -> None:
     """
     unfinished = AgentRun.objects.filter(agent=instance).unfinished()
     AgentRun.objects.filter(Q(pk__in=unfinished.values("pk")) | Q(pk__in=unfinished.values("parent"))).lock_in_order()
-    parents = dict(unfinished.values_list("pk", "parent_id"))
-    release_deleted_runs(parents.items())
+    runs = [*unfinished.values_list("pk", "parent_id", "thread_id")]
+    release_deleted_runs((run_id, parent_id) for run_id, parent_id, _ in runs)
     # Otherwise their readers would wait until they look again.
-    call_after_commit(notifier.notify, dict.fromkeys(parents, True))
+    call_after_commit(notifier.notify, {run_id: True for run_id, *_ in runs})
+    for thread_id in {thread_id for _, parent_id, thread_id in runs if thread_id is not None and parent_id is None}:
+        call_after_commit(wake_after_deletion, thread_id)

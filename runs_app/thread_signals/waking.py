@@ -98,6 +98,20 @@ def follow_run(run_id: UUID, *, status: str, error: str = "") -> AgentRun | None
         return None
     if status == AgentRun.Status.FAILED and error.startswith(LOST_PROCESS):
         release_signals(thread.pk, run_id, MAX_DELIVERIES)
+    return start_waiting(thread)
+
+
+def follow_deleted_run(thread_id: int) -> AgentRun | None:
+    """Start the next run of a thread whose active run was deleted, if signals wait, and return it.
+
+    Call it in a transaction after that of the deletion, which has locked agents that a sender locks before the thread.
+    """
+    thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
+    return None if thread is None else start_waiting(thread)
+
+
+def start_waiting(thread: Thread) -> AgentRun | None:
+    """Start a run for the signals that wait in a locked thread, unless one is active. Return it, or None."""
     waiting = [*waiting_signals(thread.pk).select_related("author")]
     if not waiting or active_run_id(thread) is not None:
         return None

@@ -53,10 +53,10 @@ def thread(editor, agent):
 def send(editor, agent, thread):
     """Return a function that sends a signal with a text."""
 
-    def send(text, kind="user", *, user=editor, **options):
+    def send(text, kind="user", *, user=editor, to=agent, **options):
         attributes = options.pop("attributes", {})
         signal = Signal(kind, text, id=options.pop("id", ""), attributes=attributes)
-        return send_signal(thread, signal, user=user, agent=stored_agents.get(agent.pk), **options)
+        return send_signal(thread, signal, user=user, agent=stored_agents.get(to.pk), **options)
 
     return send
 
@@ -295,6 +295,21 @@ def test_a_durable_run_whose_processes_died_again_and_again_is_followed(send, ag
 
     row.refresh_from_db()
     assert row.seen_by == AgentRun.objects.exclude(pk=lost.pk).get().pk
+
+
+def test_signals_do_not_wait_for_a_run_that_is_deleted_with_its_agent(send, agent, editor, thread):
+    other = AgentFactory(id="other", model=SLOW, memory="last-messages")
+    wait_for_text(start_in_thread(other, editor, LONG))
+    to_deleted = send("For a deleted agent", if_active=IfActive.QUEUE, to=other).message
+    to_agent = send("For another agent", if_active=IfActive.QUEUE).message
+
+    other.delete()
+
+    run = wait_for_end(AgentRun.objects.get(agent=agent))
+    to_deleted.refresh_from_db()
+    to_agent.refresh_from_db()
+    assert to_deleted.delivery["error"] == "The agent no longer exists."
+    assert (run.status, to_agent.seen_by, str(run.pk)) == ("succeeded", run.pk, to_agent.delivery["runId"])
 
 
 def test_a_replay_in_another_process_names_the_known_signals_in_the_same_order(monkeypatch):
