@@ -46,11 +46,15 @@
   }
 
   // The element with the same id or name, else the one marked for this purpose, else the new part of the page.
+  // A form that is folded after it was saved cannot have the focus.
   function findSuccessor(target) {
     const root = target instanceof Element ? target : document;
+    const sameField = [
+      previous.id && document.getElementById(previous.id),
+      previous.selector && find(previous.selector, root),
+    ].find((element) => element && element.checkVisibility());
     return (
-      (previous.id && document.getElementById(previous.id)) ||
-      (previous.selector && find(previous.selector, root)) ||
+      sameField ||
       find("[data-focus]", root) ||
       (root instanceof Element && root !== page ? root : find("#main"))
     );
