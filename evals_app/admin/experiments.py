@@ -89,7 +89,8 @@ class ExperimentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="items")
     def progress(self, experiment: Experiment) -> str:
-        return f"{experiment.done_count} of {experiment.total_items}"
+        noun = " results" if experiment.has_further_attempts else ""
+        return f"{experiment.done_count}{noun} of {experiment.total_items}"
 
     @admin.display(description="cost")
     def cost(self, experiment: Experiment) -> str:

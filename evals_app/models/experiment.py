@@ -188,6 +188,11 @@ class Experiment(models.Model):
         return self.succeeded_count + self.failed_count
 
     @property
+    def has_further_attempts(self) -> bool:
+        """True if a program outside has submitted more results than the items, with their repeats, are."""
+        return self.done_count > self.total_items
+
+    @property
     def scorer_figures(self) -> list[JSONObject]:
         """The figures of each scorer. In a template, `scorers.items` could be those of a scorer with this ID."""
         return [*self.summary.get("scorers", {}).values()]

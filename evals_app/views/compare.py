@@ -23,7 +23,7 @@ from evals_app.compare.repeats import mean_scores
 from evals_app.compare.summary import find_differing_versions
 from evals_app.compare.word_differences import excerpt_around_marks, mark_answers
 from evals_app.models import Comparison, Experiment, ExperimentResult
-from evals_app.views.formats import MINUS, duration_text, interval_text, score_difference_text
+from evals_app.views.formats import MINUS, interval_text, result_duration_text, score_difference_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
 from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
@@ -190,7 +190,7 @@ def describe_attempts(results: list[ExperimentResult]) -> TemplateContext:
         "result": results[0],
         "others": results[1:],
         "scores": mean_scores(one.scores for one in results),
-        "duration": duration_text(results[0].duration_ms),
+        "duration": result_duration_text(results[0]),
     }
 
 

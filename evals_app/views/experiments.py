@@ -27,7 +27,7 @@ from evals_app.experiments.summary import count_scorer_errors
 from evals_app.forms.experiments import ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
-from evals_app.views.formats import duration_text
+from evals_app.views.formats import duration_text, result_duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
 from evals_app.views.result_filters import page_of_results
 
@@ -94,7 +94,7 @@ def result_row(result: ExperimentResult, may_review: bool, form: ReviewForm | No
         form = ReviewForm(initial=initial, auto_id=f"{result.pk}_%s")
     return {
         "result": result,
-        "duration": duration_text(result.duration_ms),
+        "duration": result_duration_text(result),
         "input": text_of_json(result.effective_input),
         "output": text_of_json(result.output),
         "ground_truth": text_of_json(result.effective_ground_truth),

@@ -98,6 +98,23 @@ def test_a_comparison_marks_them(viewer, baseline, submitted):
     assert sentence.startswith("Outside (submitted) scores 1.00 higher")
 
 
+def test_pages_count_further_attempts_as_results(client, dataset):
+    client.force_login(member("editor", "support"))
+    experiment = new_experiment(dataset, member("editor", "support"), start=False)
+    address = f"/experiments/{experiment.pk}"
+    waiting = client.get(address).content.decode()
+    for item in dataset.items.all():
+        submit_result(experiment, {"item_id": str(item.pk), "output": "Yes"})
+    submit_result(experiment, {"item_id": str(item.pk), "output": "No", "attempt": 1})
+
+    page = client.get(address).content.decode()
+
+    assert "A program outside runs the items or submits their results." in waiting
+    assert "Running: 13 results of 12 items" in page
+    assert page.count("duration unknown · submitted") == 13
+    assert "13 results of 12" in client.get("/experiments").content.decode()
+
+
 def test_lists_of_scores_mark_them(viewer, baseline, submitted):
     for experiment, mark in ((submitted, True), (baseline, False)):
         scores = viewer.get(f"/api/scores/run/{experiment.pk}").body["scores"]
