@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
 from agentcms.outbound.addresses import AddressRefused, validate_url
-from agentcms.vectors import local_embedders
+from agentcms.vectors import absence_reason, local_embedders
 from runs_app.engine.runners import find_runner_class, missing_methods
 from runs_app.providers.allowed_settings import setting_error
 from tools_app.programs.commands import command_error
@@ -122,8 +122,8 @@ def check_embedder(app_configs: Sequence[AppConfig] | None, **kwargs: object) ->
     if name in local_embedders() or (provider and model and provider != "local"):
         return []
     names = " or ".join(local_embedders())
-    message = f"MEMORY_EMBEDDER is {name!r}. Set {names}, or a model of a provider: openai/text-embedding-3-small."
-    return [Error(message, id="agentcms.E017")]
+    way_out = absence_reason(name) or f"Set {names}, or a model of a provider: openai/text-embedding-3-small."
+    return [Error(f"MEMORY_EMBEDDER is {name!r}. {way_out}", id="agentcms.E017")]
 
 
 @register("environment")

@@ -67,6 +67,11 @@ def register_absent(name: str, message: str) -> None:
     _absent[name] = message
 
 
+def absence_reason(name: str) -> str:
+    """Return why an embedder of this process is not there, or a blank text."""
+    return _absent.get(name, "")
+
+
 def register_resolver(resolver: Resolver) -> None:
     """Register the function that builds the embedders of model providers."""
     _resolvers[:] = [resolver]

@@ -10,6 +10,7 @@ from django.core.checks import run_checks
 
 from agentcms import checks
 from agentcms.checks import check_commands, check_embedder, check_engine, check_origins, deployment_warnings
+from agentcms.vectors import embedders, minilm
 
 COMMAND = {"argv": ["/usr/bin/true"]}
 
@@ -94,6 +95,17 @@ def test_an_unknown_embedder_is_named(settings, name, ids):
     settings.MEMORY_EMBEDDER = name
 
     assert [error.id for error in check_embedder(None)] == ids
+
+
+def test_an_embedder_whose_packages_are_not_installed_names_the_command(settings, monkeypatch):
+    settings.MEMORY_EMBEDDER = minilm.MINILM
+    monkeypatch.setattr(embedders, "_local", {})
+    monkeypatch.setattr(embedders, "_absent", {minilm.MINILM: minilm.ABSENT_MESSAGE})
+
+    (error,) = check_embedder(None)
+
+    assert error.msg.startswith("MEMORY_EMBEDDER is 'local/minilm'. The packages of")
+    assert error.msg.endswith("are not installed. Run scripts/environment minilm.")
 
 
 def test_a_weak_secret_of_provider_keys_is_a_warning(settings):
