@@ -10,6 +10,7 @@ from django.views.generic import RedirectView
 
 from access_app.views import SignInView
 from agentcms.api.views import ApiNotFoundView
+from agentcms.checks import engine_errors
 from agentcms.observability.metrics_view import MetricsView
 from agentcms.openapi.views import AgentSchemaView, DocsView, SchemaView
 
@@ -56,7 +57,8 @@ urlpatterns = [
     path("", include("knowledge_app.urls")),
 ]
 
-if settings.RUN_ENGINE == "inngest":
+# Where its package or a key is missing, the checks of the environment say so. An import that fails would hide that.
+if settings.RUN_ENGINE == "inngest" and not any(engine_errors()):
     from runs_app.engine.runners.inngest import build_inngest_url
 
     urlpatterns.insert(1, build_inngest_url())

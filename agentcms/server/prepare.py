@@ -1,4 +1,4 @@
-"""Preparation of a start: migrations, static files and demo data, in one process."""
+"""Preparation of a start: a check of the settings, migrations, static files and demo data, in one process."""
 
 import fcntl
 import hashlib
@@ -15,6 +15,7 @@ import django
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
+from django.core.checks import run_checks
 from django.core.management import call_command, get_commands
 from django.db import OperationalError, connection
 
@@ -29,6 +30,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     with loading_modules():
         django.setup()
+    check_settings()
     connect()
     with one_at_a_time():
         for step in (migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
@@ -36,6 +38,13 @@ def main() -> None:
             if step():
                 seconds = time.monotonic() - started_at
                 print(f"{step.__name__.replace('_', ' ').capitalize()}: {seconds:.1f} s", flush=True)
+
+
+def check_settings() -> None:
+    """Stop with the errors of the settings. Without this, processes would fail later, and far from the cause."""
+    errors = [message for message in run_checks(tags=["environment"]) if message.is_serious()]
+    if errors:
+        raise SystemExit("\n".join(f"{error.msg} {error.hint or ''}".rstrip() for error in errors))
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def serve(config: ServerConfig, supervisor: Supervisor) -> None:
     with start_broker(config, supervisor, variables) as address:
         variables |= address | demo_mcp_variables(config.data)
         if supervisor.run_to_end(Child("prepare", python("-m", "agentcms.server.prepare"), variables)):
-            raise CannotStart("The database, the static files or the demo data could not be prepared: see above.")
+            raise CannotStart("The start could not be prepared: see above.")
         demo = demo_mcp_process(config.data, variables)
         variables |= demo[1] if demo else {}
         check_port(config)  # another copy may have started meanwhile, and the web server would share its port

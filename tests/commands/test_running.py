@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from agentcms.server.processes import PROJECT
-from tests.served import Served, serving, wait_until
+from tests.served import TEST_VARIABLES, Served, free_port, serving, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Start one copy for all tests of this module."""
     with serving(tmp_path_factory.mktemp("running") / "var") as copy:
         yield copy
+
+
+def outside_tests() -> dict[str, str]:
+    """Return the environment of a command that reads the settings of the application."""
+    return {name: value for name, value in os.environ.items() if name not in TEST_VARIABLES}
 
 
 def test_it_responds_at_the_printed_url(running):
@@ -96,6 +101,37 @@ def test_a_port_in_use_is_reported_in_one_sentence(running, tmp_path):
     assert second_start.returncode == 1
     assert f"Port {running.port} on 127.0.0.1 cannot be used" in second_start.stderr
     assert "Traceback" not in second_start.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"MEMORY_EMBEDDER": "x"}, "MEMORY_EMBEDDER is 'x'. Set local/"),
+        ({"RUN_ENGINE": "inngest"}, "RUN_ENGINE=inngest needs INNGEST_EVENT_KEY. docs/inngest.md"),
+        ({"TRACE_URL_TEMPLATE": "https://x/y"}, "Write the address of a trace: https://"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_stops_the_start(tmp_path, variables, message):
+    environment = outside_tests() | {"DATA_DIR": str(tmp_path / "var"), "PORT": str(free_port()), **variables}
+    command = [sys.executable, "-m", "agentcms.server.run"]
+
+    result = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+
+    assert result.returncode == 1
+    assert message in result.stdout
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(("variables", "missing"), [({}, "INNGEST_EVENT_KEY"), ({"DEBUG": "yes"}, None)])
+def test_the_check_of_all_settings_names_a_missing_key_of_inngest(tmp_path, variables, missing):
+    environment = outside_tests() | {"DATA_DIR": str(tmp_path), "RUN_ENGINE": "inngest", **variables}
+    command = [sys.executable, "manage.py", "check"]
+
+    result = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+
+    assert result.returncode == (missing is not None)
+    assert "Traceback" not in result.stderr
+    assert missing is None or f"RUN_ENGINE=inngest needs {missing}." in result.stderr
 
 
 @pytest.mark.parametrize(("argument", "code", "output"), [("--help", 0, "usage: "), ("--prot", 2, "--prot")])
