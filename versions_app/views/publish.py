@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_checks import MoveRefused
+from agents_app.configuration.version_checks import GateNotMet, MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, lock_agent, missing_role_message
+from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message
 from agents_app.views.gates import gate_context
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.compare.summary import summarize_changes
@@ -34,6 +34,7 @@ from versions_app.views.lookups import (
 POINTERS_MOVED_MESSAGE = (
     "The live version or the draft changed since you opened this dialog. Nothing was changed. Check the new state."
 )
+NO_REASON_MESSAGE = "Enter a reason, or run the experiment on the page Quality first."
 
 
 @require_http_methods(GET_POST)
@@ -56,7 +57,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
                 moved = version.activate_locked(agent)
         # Inside of the transaction, which goes on: a move is refused before anything is written.
         except MoveRefused as error:
-            return render_activate_dialog(request, agent, version, form, error.summary, 409)
+            return render_refusal(request, render_activate_dialog, agent, version, form, error)
 
     if not moved:
         return success_response(request, agent, f"v{number} is already live.")
@@ -110,7 +111,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             with change(message=form.cleaned_data["message"], publish=publish, bypass_reason=reason):
                 new_number = version.restore_locked(agent).version_number
         except MoveRefused as error:
-            return render_version_restore_dialog(request, agent, version, form, error.summary, 409)
+            return render_refusal(request, render_version_restore_dialog, agent, version, form, error)
 
     undo = undo_newest_url(agent) if publish else history_url("take_back", agent, new_number)
     message = f"v{new_number} is {'live' if publish else 'the draft'}, restored from v{number}."
@@ -159,6 +160,21 @@ def restore_buttons(
     label = f"Restore and publish (replaces v{live_number})"
     publish = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": reason}
     return [{"label": "Restore as draft", "name": "publish", "value": "no"}, publish]
+
+
+def render_refusal(
+    request: HttpRequest,
+    render: Callable[..., HttpResponse],
+    agent: Agent,
+    version: AgentVersion,
+    form: ActivateForm,
+    refusal: MoveRefused,
+) -> HttpResponse:
+    """Render the dialog with why the version may not move. Who may go around a gate is asked for the reason."""
+    if isinstance(refusal, GateNotMet) and has_role_for(request, agent, Role.MANAGER):
+        form.add_error("bypass_reason", NO_REASON_MESSAGE)
+        return render(request, agent, version, form, status=422)
+    return render(request, agent, version, form, refusal.summary, 409)
 
 
 def render_dialog_again(

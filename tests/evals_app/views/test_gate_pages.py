@@ -9,6 +9,7 @@ from evals_app.models import Dataset, Experiment, ReleaseGate
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import experiment_of, live_number
 from tests.factories import AgentFactory, member
+from versions_app.views.publish import NO_REASON_MESSAGE
 
 pytestmark = pytest.mark.django_db
 
@@ -154,7 +155,9 @@ def test_a_manager_publishes_anyway_with_a_reason(client, manager, agent, draft,
 
     assert "A release gate is not met." in page
     assert "Reason to publish without the gate" in page
-    assert (short.status_code, done.status_code) == (409, 302)
+    assert (short.status_code, done.status_code) == (422, 302)
+    assert short.context["form"].errors == {"bypass_reason": [NO_REASON_MESSAGE]}
+    assert "A release gate is not met." in short.content.decode()
     assert live_number(agent) == (2 if act == "activate" else 4)
     assert agent.activations.first().reason == "Gates bypassed: The old one is down."
 
