@@ -205,9 +205,9 @@ def valid_score(value: Any) -> float:
 
 
 def values_of_run(run: AgentRun) -> dict[str, Any]:
-    """Return what a scorer may ask for: `answer`, `question` and `run`."""
+    """Return what a scorer may ask for. An answer in use has no ground truth."""
     texts = [part["text"] for part in run.input["messages"][-1]["content"] if part["type"] == "text"]
-    return {"answer": run.output, "question": "\n".join(texts), "run": run}
+    return {"answer": run.output, "question": "\n".join(texts), "ground_truth": None, "run": run}
 
 
 def scorer_arguments(target: Callable[..., object], available: Mapping[str, Any]) -> dict[str, Any]:

@@ -163,6 +163,15 @@ def test_a_scorer_can_get_the_input():
     assert run.scores.get().score == 1.0
 
 
+def test_an_answer_in_use_has_no_ground_truth():
+    registry.add(Entry(Kind.SCORER, "bare", "Bare", target=lambda answer, ground_truth: float(ground_truth is None)))
+
+    run = run_and_score(AgentFactory(model=DEMO, scorers={"bare": {}}))[0]
+    do_jobs()
+
+    assert (run.scores.get().score, run.scores.get().error) == (1.0, "")
+
+
 def test_failed_runs_are_not_scored():
     run_and_score(AgentFactory(model={"provider": "nobody", "name": "nothing"}, scorers={"answer-length": {}}))
 
