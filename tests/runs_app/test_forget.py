@@ -298,7 +298,7 @@ def test_a_restored_backup_is_swept_again(realm, monkeypatch):
 
     call_command("sweep_forgotten", stdout=output)
 
-    assert output.getvalue() == "Deleted the data of 1 resources.\n"
+    assert output.getvalue() == "Deleted the data of 1 resource.\n"
     assert [*Thread.objects.values_list("resource_key", flat=True)] == ["bob"]
     assert "alice" not in listed.getvalue()
 
@@ -353,8 +353,17 @@ def test_the_command_asks_and_names_the_numbers(realm, monkeypatch):
     output = StringIO()
     call_command("forget_resource", realm, "alice", yes=True, stdout=output)
 
-    assert "Delete 1 threads and 3 runs of alice" in questions[0]
-    assert output.getvalue() == "Deleted 1 threads, 3 messages and 3 runs.\n"
+    assert "Delete 1 thread and 3 runs of alice" in questions[0]
+    assert output.getvalue() == "Deleted 1 thread, 3 messages and 3 runs.\n"
+
+
+def test_where_nobody_can_be_asked_the_command_names_its_option(realm, monkeypatch):
+    monkeypatch.setattr("sys.stdin", StringIO())
+
+    with pytest.raises(CommandError, match=r"^Nothing was deleted, because nobody could be asked\. Add --yes\.$"):
+        call_command("forget_resource", realm, "alice")
+
+    assert Thread.objects.count() == 2
 
 
 def test_runs_without_memory_belong_to_the_user_who_asked(realm):

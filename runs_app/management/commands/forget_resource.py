@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agentcms.plural import pluralize
 from jobs_app import runner
 from memory_app.models import Thread
 from memory_app.realms import is_realm
@@ -22,17 +23,19 @@ class Command(BaseCommand):
     def handle(self, *args: object, realm: str, resource: str, yes: bool, **options: object) -> None:
         if not is_realm(realm):
             raise CommandError("A realm is u and the ID of a user, or o and the name of a team.")
-        if not yes and input(f"{self.question(realm, resource)} [y/N] ").strip().lower() != "y":
+        if not yes and not self.is_confirmed(realm, resource):
             raise CommandError("Nothing was deleted.")
         job = runner.run_now(FORGET, {"realm": realm, "resource": resource, "by": "command line"})
         if not isinstance(job.result, dict):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
-        counts = job.result
-        self.stdout.write(
-            f"Deleted {counts['threads']} threads, {counts['messages']} messages and {counts['runs']} runs."
-        )
+        threads, messages, runs = (pluralize(job.result[f"{word}s"], word) for word in ("thread", "message", "run"))
+        self.stdout.write(f"Deleted {threads}, {messages} and {runs}.")
 
-    def question(self, realm: str, resource: str) -> str:
-        threads = Thread.objects.filter(realm=realm, resource_key=resource).count()
-        runs = runs_of(realm, resource).count()
-        return f"Delete {threads} threads and {runs} runs of {resource} in {realm}?"
+    def is_confirmed(self, realm: str, resource: str) -> bool:
+        """Ask, and return whether the answer is yes. Raise CommandError where nobody can answer, as in a script."""
+        threads = pluralize(Thread.objects.filter(realm=realm, resource_key=resource).count(), "thread")
+        runs = pluralize(runs_of(realm, resource).count(), "run")
+        try:
+            return input(f"Delete {threads} and {runs} of {resource} in {realm}? [y/N] ").strip().lower() == "y"
+        except EOFError as error:
+            raise CommandError("Nothing was deleted, because nobody could be asked. Add --yes.") from error

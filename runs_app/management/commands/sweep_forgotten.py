@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agentcms.plural import pluralize
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from jobs_app import runner
 from memory_app.models import Forgotten
@@ -38,7 +39,7 @@ class Command(BaseCommand):
             if not isinstance(job.result, dict):
                 raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         others = sum(delete_restored_copies(digest, time) > 0 for digest, time in forgotten.items())
-        self.stdout.write(f"Deleted the data of {len(resources) + others} resources.")
+        self.stdout.write(f"Deleted the data of {pluralize(len(resources) + others, 'resource')}.")
 
 
 def known_forgotten() -> dict[str, datetime]:
