@@ -98,6 +98,8 @@ ACP_FIELDS = {
             "id": "The ID of the ACP agent. Agents name it acp- and this ID.",
             "title": "The name of the ACP agent.",
             "description": "Its purpose. The models that may call it read this.",
+            "commandKey": "A key of ACP_COMMANDS: its program.",
+            "enabled": "Whether agents can use it.",
             "model": "The ID of one of its models. Null: its own choice.",
             "limits": "What its processes may use, and how long a prompt may take.",
         }.items()

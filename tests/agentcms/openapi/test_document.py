@@ -68,6 +68,7 @@ def test_a_field_has_the_text_of_its_own_section():
 
     assert "messages" in schemas["MemoryResults"]["properties"]["results"]["description"]
     assert "results of the page" in schemas["ExperimentResultPage"]["properties"]["results"]["description"]
+    assert "ACP_COMMANDS" in schemas["AcpAgentCreate"]["properties"]["commandKey"]["description"]
 
 
 # Responses in the forms of the published client and of the registry, which have no size.
