@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef
@@ -38,17 +39,20 @@ if TYPE_CHECKING:
 
 POLL_INTERVAL = 0.1  # seconds
 RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
+TARGET_CHECK_INTERVAL = 3.0  # seconds between two checks whether the user may still run the target
 COLLECTING_SECONDS = 0.5  # before a loop looks at the budget again
 
 
 class ItemLoop:
     """The loop that works on the items of an experiment in this process."""
 
+    user: User  # who started the experiment, as of the last check
+
     def __init__(self, experiment: Experiment, job: Job | None) -> None:
         self.experiment, self.job = experiment, job
         self.agent: ResolvedAgent | None = None
         self.calls: Calls | None = None  # in place of an agent
-        self.renewed_at = time.monotonic()
+        self.renewed_at = self.target_found_at = time.monotonic()
         self.scoring = ScoringLoop(experiment.concurrency)
         self.unscored = 0  # answers that are scored now or wait for it
         self.steps = 0  # that ended without an error
@@ -92,7 +96,9 @@ class ItemLoop:
     def find_target(self) -> bool:
         """Look up what the user may run now. Return False if it is nothing: the experiment has failed then."""
         experiment = self.experiment
+        self.target_found_at = time.monotonic()
         try:
+            self.user = self.load_user()
             target = targets.resolve_target(experiment, self.user)
         except (ApiError, PermissionDenied) as error:
             end_early(experiment, Experiment.Status.FAILED, str(error))
@@ -103,10 +109,9 @@ class ItemLoop:
             self.agent = target
         return True
 
-    @property
-    def user(self) -> User:
-        """The user who started the experiment, in the realm of the key that did. Raise ApiError if it is gone."""
-        user = self.experiment.created_by
+    def load_user(self) -> User:
+        """Return the user who started the experiment, in the realm of the key that did. Raise ApiError if gone."""
+        user = get_user_model().objects.filter(pk=self.experiment.created_by_id or 0).first()
         if user is None or not user.is_active:
             raise ApiError(403, "The account that started the experiment is not active.", "forbidden")
         # Without it, a key for end users would reach the conversations of its user.
@@ -130,6 +135,9 @@ class ItemLoop:
         if reason:
             self.stop(reason, open_count)
             return collected > 0
+        # Between two slices too: the account may be switched off, or the agent be archived, while runs take long.
+        if may_start and time.monotonic() > self.target_found_at + TARGET_CHECK_INTERVAL and not self.find_target():
+            return True
         started = self.start(open_count) if may_start else 0
         if not started and not open_count and next(self.waiting_items(1), None) is None:
             finish(experiment, Experiment.Status.COMPLETED)

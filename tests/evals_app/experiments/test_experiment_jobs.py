@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import OperationalError
 from django.utils import timezone
@@ -18,6 +19,7 @@ from evals_app.experiments.ending import finish
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.results import next_open_results, store_result
 from evals_app.experiments.retrying import retry_failed
+from evals_app.experiments.running import item_loop as item_loops
 from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
@@ -416,6 +418,26 @@ def test_an_experiment_fails_when_its_user_may_run_no_more(editor, agent):
     assert experiment.status == "failed"
     assert "role" in experiment.error
     assert experiment.failed_count < 5
+
+
+def switch_off(user):
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+@pytest.mark.parametrize("lose", [switch_off, User.delete])
+def test_an_experiment_fails_within_seconds_when_its_account_is_off(lose, editor, agent, monkeypatch):
+    monkeypatch.setattr(item_loops, "TARGET_CHECK_INTERVAL", -1)
+    experiment = new_experiment(make_dataset(*"123456"), editor, agent, maxConcurrency=1)
+    running = ItemLoop(experiment, None)
+    running.begin()
+    running.step()
+    lose(User.objects.get(pk=editor.pk))
+
+    running.work(20)
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.results.count()) == ("failed", 1)
+    assert experiment.error == "The account that started the experiment is not active."
 
 
 def test_bars_decide_about_the_verdict(editor, agent):
