@@ -111,7 +111,6 @@ def open_upload(job: Job) -> File[bytes]:
 
 def import_records(job: Job, file: IO[bytes]) -> JSONObject:
     """Import the records that no earlier worker imported. Return the number of records of each action."""
-    user = requesting_user(job)
     cursor: JSONObject = job.cursor or {"line": 0, "counts": {}}
     counts, ids = Counter[str](cursor["counts"]), set[int]()
     if OUTCOME_LOG in cursor:
@@ -126,6 +125,7 @@ def import_records(job: Job, file: IO[bytes]) -> JSONObject:
         if number <= cursor["line"]:  # imported by an earlier worker
             continue
         with transaction.atomic():
+            user = requesting_user(job)  # for each record: the account may be switched off meanwhile
             outcome = import_record(record, user, job.parameters, file_ids)
             counts[outcome.action] += 1
             report.add(number, outcome, record.name)

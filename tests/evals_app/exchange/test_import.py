@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from evals_app.datasets.changes import add_items
@@ -257,6 +258,20 @@ def test_a_dataset_that_moves_to_another_team_during_the_check_is_not_changed(ed
     monkeypatch.setattr(import_job, "check_rows", move)
 
     assert run_claimed(job_id).state == "failed"
+    assert not ItemVersion.objects.exists()
+
+
+def test_an_account_that_is_switched_off_during_the_check_changes_nothing(editor, support, monkeypatch):
+    job_id = send_items(editor, "support", '{"input": 1}\n', "jsonl").body["id"]
+    check_rows = import_job.check_rows
+
+    def switch_off(*arguments):
+        User.objects.update(is_active=False)
+        return check_rows(*arguments)
+
+    monkeypatch.setattr(import_job, "check_rows", switch_off)
+
+    assert run_claimed(job_id).result["stored"] is False
     assert not ItemVersion.objects.exists()
 
 
