@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -44,8 +45,10 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def conflict_page(request: HttpRequest, error: ApiError) -> HttpResponse:
-    """Render a 409. htmx gets the current page again, which shows the state."""
+    """Render a 409. htmx gets the current page again, which shows the state, with the reason as a message."""
     if is_htmx(request):
+        # An error of a middleware may come before that of the messages.
+        messages.error(request, with_full_stop(error.error), fail_silently=True)
         return HttpResponseClientRefresh()
     return render_error(request, error, lambda: render(request, "409.html", {"reason": error.error}))
 

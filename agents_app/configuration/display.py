@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from agentcms.wire.canonical import text_or_json
@@ -39,11 +39,11 @@ MAX_DISPLAYED_FACTS = 100  # an object with more members is shown as JSON
 
 
 class ReferencedKey(NamedTuple):
-    """A key in a configuration. The title is blank if it is unknown."""
+    """A key in a configuration. The title is blank if it is unknown. `missing` says why it is, or is blank."""
 
     key: str
     title: str
-    is_missing: bool
+    missing: str
 
 
 class ConfigSection(NamedTuple):
@@ -69,7 +69,7 @@ def config_sections(
 
     `agent_names` are the names of stored sub-agents.
     """
-    missing = {(reference.field, reference.key) for reference in missing_references}
+    missing = {(reference.field, reference.key): reference.state for reference in missing_references}
     names = agent_names or {}
     return [
         build_config_section(field, snapshot[field], missing, names)
@@ -79,7 +79,7 @@ def config_sections(
 
 
 def build_config_section(
-    field: str, value: JSONValue, missing: Collection[tuple[str, str]], agent_names: Mapping[str, str]
+    field: str, value: JSONValue, missing: Mapping[tuple[str, str], str], agent_names: Mapping[str, str]
 ) -> ConfigSection:
     if isinstance(value, str):
         return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
@@ -174,9 +174,9 @@ def scorer_facts(value: JSONMapping) -> Iterator[tuple[str, str]]:
             yield key, "Every answer"
 
 
-def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]], name: str) -> ReferencedKey:
+def build_referenced_key(field: str, key: str, missing: Mapping[tuple[str, str], str], name: str) -> ReferencedKey:
     entry = find_entry(FIELD_KINDS[field], key)
-    return ReferencedKey(key, entry.title if entry else name, (field, key) in missing)
+    return ReferencedKey(key, entry.title if entry else name, missing.get((field, key), ""))
 
 
 def is_set(snapshot: JSONMapping, field: str) -> bool:

@@ -47,6 +47,9 @@ VARIANT_MODEL = f"{CONDITIONAL}.model"
 OWNED_FIELDS = frozenset({MCP_CLIENTS, KNOWLEDGE})
 
 
+ARCHIVED_MESSAGE = "The agent '{key}' is archived."
+
+
 class MissingReference(NamedTuple):
     """A reference of an agent to an entry that is not registered."""
 
@@ -58,6 +61,11 @@ class MissingReference(NamedTuple):
     def is_fatal(self) -> bool:
         """Return whether the agent cannot answer without the entry."""
         return self.field == "model"
+
+    @property
+    def state(self) -> str:
+        """Return in a word or two why the entry is missing."""
+        return "archived" if self.message == ARCHIVED_MESSAGE.format(key=self.key) else "not registered"
 
     @property
     def text(self) -> str:
@@ -253,5 +261,5 @@ def find_unregistered_references(
 def missing_reference_message(field: str, key: str, archived_agents: Collection[str] = ()) -> str:
     """Return the sentence of a warning about a reference."""
     if field == "agents" and key in archived_agents:
-        return f"The agent '{key}' is archived."
+        return ARCHIVED_MESSAGE.format(key=key)
     return f"No {FIELD_KINDS[field].value} is registered as '{key}'."

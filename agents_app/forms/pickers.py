@@ -121,7 +121,20 @@ class OptionSource:
         if unknown and self.kind is Kind.AGENT:
             rows = self.usable_agents().with_ids(unknown).order_by().values_list("id", "name", "description")
             names = {key: (name, description) for key, name, description in rows}
-        return [self._describe_key(key, entry, names.get(key)) for key, entry in entries.items()]
+        archived = self._archived_among([key for key in unknown if key not in names])
+        return [
+            PickerOption(key, key, "archived", is_missing=True)
+            if key in archived
+            else self._describe_key(key, entry, names.get(key))
+            for key, entry in entries.items()
+        ]
+
+    def _archived_among(self, keys: Sequence[str]) -> set[str]:
+        """Return the keys of agents that are only missing because they are archived."""
+        if not keys or self.kind is not Kind.AGENT:
+            return set()
+        agents = Agent.objects.for_user(self.user).archived().of_usable_owners(self.agent.owner_id)
+        return {*agents.with_ids(keys).order_by().values_list("pk", flat=True)}
 
     def _describe_key(self, key: str, entry: Entry | None, stored: tuple[str, str] | None) -> PickerOption:
         if entry is not None and self.kind is Kind.INTEGRATION_PROVIDER:

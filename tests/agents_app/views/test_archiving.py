@@ -1,5 +1,7 @@
 """Archiving on the pages."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -85,6 +87,20 @@ def test_htmx_loads_the_page_again_after_a_refused_save(publisher, agent):
     answer = publisher.post(reverse("agents:edit", args=[agent.pk]), form, headers={"HX-Request": "true"})
 
     assert answer.headers["HX-Refresh"] == "true"
+    page = publisher.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+    assert f"Agent {agent.pk} is archived. Unarchive it first." in page
+
+
+@pytest.mark.parametrize("role", ["viewer", "publisher"])
+def test_pages_of_an_agent_say_that_its_sub_agent_is_archived(client, archived, role):
+    agent = AgentFactory(id="host", agents=[archived.pk, "gone"])
+    client.force_login(member(role))
+
+    page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    texts = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert f"{archived.pk} archived" in texts
+    assert "gone not registered" in texts
 
 
 @pytest.mark.parametrize("name", ["activate", "restore", "delete", "describe"])
