@@ -37,6 +37,7 @@ def examples(served: Served) -> Iterator[dict[str, str]]:
             "instructions": "Greet {{nights}} {{tone}}.",
             "model": {"provider": "demo", "name": "echo"},
             "requestContextSchema": SCHEMA,
+            "memory": {"options": {}, "observationalMemory": True},
         }
         assert api.post("/api/stored/agents", json=body).status_code == 201
         page = signed_in(served).get(f"/agents/{quote(agent_id)}").text

@@ -52,6 +52,18 @@ def test_the_examples_follow_the_live_version(editor):
     )
 
 
+def test_the_examples_name_a_conversation_for_an_agent_with_a_memory(editor):
+    agent = AgentFactory(id="concierge", memory={"options": {}, "observationalMemory": True})
+
+    answer = editor.get("/agents/concierge")
+
+    assert "memory: {\n    thread: &quot;your-conversation&quot;\n  }" in code(answer, "javascript")
+    for language in ("curl", "python"):
+        assert "&quot;thread&quot;: &quot;your-conversation&quot;" in code(answer, language)
+    agent.edit({"memory": None})
+    assert "your-conversation" not in editor.get("/agents/concierge").content.decode()
+
+
 def test_readers_see_the_examples_too(viewer):
     AgentFactory(id="concierge")
 
