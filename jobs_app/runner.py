@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 from celery import current_app
+from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
@@ -197,7 +198,7 @@ def _execute_leased(job: Job) -> None:
 
 def log_failure(job: Job, outcome: str, error: Exception) -> None:
     """Log a traceback unless the error says it all: a file that cannot be read, or a webhook that does not answer."""
-    if isinstance(error, ApiError):
+    if isinstance(error, ApiError | PermissionDenied):
         log.warning("Job %s (%s) %s: %s.", job.pk, job.kind, outcome, describe_exception(error))
     else:
         log.exception("Job %s (%s) %s.", job.pk, job.kind, outcome)
@@ -215,7 +216,8 @@ def failure_message(error: Exception) -> str:
 
     Only errors for callers have a sentence of their own.
     """
-    text = error.error if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"[:MAX_FAILURE_LENGTH]
+    name = "" if isinstance(error, ApiError | PermissionDenied) else f"{type(error).__name__}: "
+    text = f"{name}{error}"[:MAX_FAILURE_LENGTH]
     # An error may quote what a file or a server contains.
     return UNSTORABLE_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
 

@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.models.signals import post_save
 from django.utils import timezone
 
+from access_app.role import Role, RoleRequired
 from agentcms.errors import Unavailable
 from jobs_app import runner
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
@@ -112,6 +113,16 @@ def test_a_job_that_raises_stores_the_error():
     job = runner.run_claimed(str(stored(kind="raising").pk))
 
     assert (job.state, job.error) == ("failed", "ValueError: No such file.")
+
+
+def test_a_job_without_the_role_that_it_needs_says_so_in_a_sentence():
+    @runner.job_handler("unauthorized")
+    def fail(job):
+        raise RoleRequired(Role.EDITOR, "support")
+
+    job = runner.run_claimed(str(stored(kind="unauthorized").pk))
+
+    assert (job.state, job.error) == ("failed", "This needs the Editor role in support.")
 
 
 def test_a_job_without_its_file_fails_at_once():
