@@ -8,6 +8,7 @@ from evals_app.datasets.changes import reject_move
 from evals_app.experiments.memory import delete_threads_of_experiment
 from evals_app.experiments.stopping import stop_runs
 from evals_app.models import Dataset, Experiment
+from runs_app.models import AgentRun
 
 
 @transaction.atomic
@@ -35,6 +36,8 @@ def delete_with_experiments(dataset: Dataset) -> None:
     reject_move(locked, dataset)
     stopped = list(experiments)  # with those that were created before the dataset was locked
     locked.delete()  # before the runs are stopped: a rollback does not continue them
+    # Those of all experiments in one order, in which others lock several runs.
+    AgentRun.objects.unfinished().filter(experiment_id__in=[row.pk for row in stopped], parent=None).lock_in_order()
     for experiment in stopped:
         stop_and_forget(experiment)
 

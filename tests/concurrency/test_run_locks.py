@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents_app.models import Agent
-from evals_app.datasets.deletion import delete_experiment
+from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from memory_app.history.signal_markup import Signal
 from memory_app.models import Message
 from runs_app import scoring
@@ -85,6 +85,25 @@ def test_an_experiment_is_deleted_while_its_runs_are_written():
                 time.sleep(PAUSE)
 
     answers = run_concurrently([write, lambda: is_locked.wait(10) and delete_experiment(experiment)])
+
+    assert answers == [None, None]
+    assert AgentRun.objects.filter(cancel_requested_at=None).count() == 0
+
+
+def test_a_dataset_with_experiments_is_deleted_while_their_runs_are_written():
+    editor, dataset = member("editor"), make_dataset("One")
+    experiments = [new_experiment(dataset, editor, start=False) for _ in range(2)]
+    _, second, third = (RunFactory(experiment_id=experiments[number].pk, open=True, chunks=[]) for number in (0, 1, 0))
+    is_locked = Event()
+
+    def write():
+        with transaction.atomic():
+            for run in (second, third):
+                AgentRun.objects.filter(pk=run.pk).lock_in_order()
+                is_locked.set()
+                time.sleep(PAUSE)
+
+    answers = run_concurrently([write, lambda: is_locked.wait(10) and delete_with_experiments(dataset)])
 
     assert answers == [None, None]
     assert AgentRun.objects.filter(cancel_requested_at=None).count() == 0
