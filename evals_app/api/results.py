@@ -11,17 +11,20 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError
+from agentcms.errors import ApiError, Unauthorized
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.unknown_keys import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.lookups import get_experiment
 from evals_app.api.representation import paged
+from evals_app.experiments.ending import experiment_not_found
 from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
 from evals_app.experiments.results import ReviewColumns, store_review
-from evals_app.models import ExperimentResult
+from evals_app.models import Experiment, ExperimentResult
+from memory_app.realms import refresh_credentials
+from runs_app.events.stream_access import StreamAccess
 from runs_app.events.streams import StreamSlot
 
 RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
@@ -87,7 +90,11 @@ class ItemRunView(JSONView):
         if not experiment.target_id:
             message = "The experiment has no target. Submit its results instead."
             raise ApiError(409, message, "EXPERIMENT_TARGET_NOT_FOUND")
+        is_visible = Experiment.objects.for_user(request.user).filter(pk=experiment.pk).exists
+        access = StreamAccess(request.user, is_visible)
         with StreamSlot(request.user):  # the run of the item blocks a thread
             result = run_item(experiment, item_id, options, request.user)
+        if access.has_ended():  # while the item ran
+            raise experiment_not_found(experiment.pk) if refresh_credentials(request.user) else Unauthorized
         scores = [result_score_body(entry) for entry in result.scores]
         return json_response({"result": result_body(result), "scores": scores} | warning_payloads(unknown))
