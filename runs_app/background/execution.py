@@ -240,7 +240,7 @@ def build_deps(engine: Engine, task: BackgroundTask, run: AgentRun, tree: RunTre
         agent_path=tree.agent_path,
         options=options,
         root_id=run.root_id,
-        request_context=run.request_context,
+        request_context=run.context_with_facts,
         tool_attempts={task.call_key: ToolAttempt(task.attempts + task.retries, f"{run.pk}:{task.call_key}")},
         task_id=task.pk,
         report_progress=partial(steps.report_progress, task.pk),

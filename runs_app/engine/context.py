@@ -63,7 +63,7 @@ class RunDeps:
     recalled_block: str | None = None  # recalled messages of other threads; None before they are recalled
     embedder: str = ""  # the one that indexes the messages of the run, or blank
     root_id: UUID | None = None  # the first run of the tree
-    request_context: JSONMapping = field(default_factory=dict)
+    request_context: JSONMapping = field(default_factory=dict)  # with the facts about the caller
     is_experiment: bool = False  # then no person decides calls of tools
     used_mocks: set[int] = field(default_factory=set)  # of an experiment's item, by all runs of the tree
     is_resumed: bool = False  # after it waited for people

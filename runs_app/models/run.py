@@ -26,6 +26,7 @@ from runs_app.models.run_queryset import AgentRunQuerySet
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
 DURABLE_LEASE_DURATION = timedelta(seconds=6)  # of a durable run; then another process continues it
+MAX_PARENT_CALL_ID = 128  # characters of the ID of the call that started a child run; the rest is cut off
 
 
 class AgentRun(models.Model):
@@ -60,7 +61,7 @@ class AgentRun(models.Model):
     # Null in rows of the previous release.
     agent_owner_id = models.CharField("team of the agent", max_length=128, null=True, editable=False)
     parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
-    parent_call_id = models.CharField(max_length=128, blank=True, default="", editable=False)
+    parent_call_id = models.CharField(max_length=MAX_PARENT_CALL_ID, blank=True, default="", editable=False)
 
     # Not foreign keys: the values outlive the version, which may be pruned.
     target = models.CharField(max_length=16, choices=Target, default=Target.LIVE, editable=False)
@@ -231,6 +232,14 @@ class AgentRun(models.Model):
         """The facts about the caller, which come from the credentials."""
         values: JSONObject = self.input.get("facts") or {}
         return values
+
+    @property
+    def context_with_facts(self) -> JSONObject:
+        """The request context as the agent and its tools know it.
+
+        Facts come from the credentials, and replace what a caller claims under the same name.
+        """
+        return {**self.request_context, **self.facts}
 
     @property
     def filled_instructions(self) -> str:

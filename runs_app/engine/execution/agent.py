@@ -89,8 +89,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         agent_path=tree.agent_path,
         options=options,
         root_id=run.root_id,
-        # Facts come from the credentials, and replace what a caller claims under the same name.
-        request_context={**run.request_context, **run.facts},
+        request_context=run.context_with_facts,
         is_experiment="experiment" in run.input,
         used_mocks=tree.used_mocks,
         is_resumed=run.segment > 0,

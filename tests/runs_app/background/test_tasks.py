@@ -402,3 +402,20 @@ def test_a_tool_reads_the_same_idempotency_key_as_in_the_run(tasks):
     (task,) = tasks.wait(run, "completed")
 
     assert task.result == {"attempt": 1, "key": f"{run.pk}:c0-0"}
+
+
+def test_a_tool_knows_the_facts_about_the_caller_instead_of_claims_as_in_the_run(tasks, monkeypatch):
+    contexts, build_deps = [], execution.build_deps
+
+    def build_and_note(*arguments):
+        deps = build_deps(*arguments)
+        contexts.append(deps.request_context)
+        return deps
+
+    monkeypatch.setattr(execution, "build_deps", build_and_note)
+    claims = {"userId": "u0", "lang": "de"}
+    run = tasks.run([["count", {"number": 1}]], config=ALL, agents=["other"], request_context=claims)
+    tasks.wait(run, "completed")
+
+    assert contexts == [{**run.facts, "lang": "de"}]
+    assert run.facts["userId"] == f"u{tasks.user.pk}"
