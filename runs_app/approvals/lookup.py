@@ -16,7 +16,6 @@ from runs_app.models.pending_call import PendingCallQuerySet
 
 CHILD_RUN_ID = "childRunId"  # in the payload of a call that waits for a child run
 TASK_ID = "backgroundTaskId"  # in the payload of a call that waits for a background task
-NO_CALL_MESSAGE = "This run does not wait for a decision."
 
 
 class ReachableCall(NamedTuple):
@@ -122,7 +121,7 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     decided = find_decided_call(run, call_id)
     if decided is None:
         is_other = call_id and (own or deferred)
-        raise NotSuspended(f"This run waits for no call with the ID {call_id}." if is_other else NO_CALL_MESSAGE)
+        raise NotSuspended(f"This run waits for no call with the ID {call_id}.") if is_other else NotSuspended()
     return decided
 
 

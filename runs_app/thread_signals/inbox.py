@@ -14,6 +14,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_graph import End
 
+from memory_app.history.messages_for_model import PAYLOAD
 from memory_app.history.signals import take_signals
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
@@ -73,4 +74,4 @@ def replace_prompt(ctx: RunContext[RunDeps], signal: SignalPayload) -> None:
         # In place, because the history of the run and the request share their messages.
         prompts = [part for part in request.parts if not isinstance(part, UserPromptPart)]
         request.parts = [*prompts, UserPromptPart(delivered_text(signal))]
-        request.metadata = {**(request.metadata or {}), "signal": signal}
+        request.metadata = {**(request.metadata or {}), PAYLOAD: signal}
