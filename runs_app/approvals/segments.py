@@ -20,13 +20,14 @@ from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
 from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE
-from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
+from runs_app.approvals.suspending import new_call, rule_columns
 from runs_app.building.background_tools import without_override
 from runs_app.building.tools import AgentTool, to_tool_result
 from runs_app.engine.context import ProcessedParts
 from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
+from runs_app.models.pending_call import stored_call_id
 
 DECLINED_MESSAGE = "Tool call was not approved by the user."
 DELETED_TASK_MESSAGE = "The background task was deleted."

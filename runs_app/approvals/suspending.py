@@ -24,14 +24,8 @@ from runs_app.engine import run_ends
 from runs_app.events.decided_calls import waiting_chunk
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk, build_chunk, event_type
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
+from runs_app.models.pending_call import stored_call_id
 from runs_app.resources import digest_of_run
-
-MAX_STORED_CALL_ID_LENGTH = 128  # characters; a longer ID of a call is replaced by its hash
-
-
-def stored_call_id(call_id: str) -> str:
-    """Return the ID of a tool call as its row has it."""
-    return call_id if len(call_id) <= MAX_STORED_CALL_ID_LENGTH else sha256_hex(call_id)
 
 
 def call_mark(tool: str, arguments: object) -> str:

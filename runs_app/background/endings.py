@@ -13,7 +13,8 @@ from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_slots
 from runs_app.engine import run_ends
 from runs_app.models import AgentRun, BackgroundTask
-from runs_app.models.background_task import MAX_PARENT_CALL_ID, TaskStatus
+from runs_app.models.background_task import TaskStatus
+from runs_app.models.run import MAX_PARENT_CALL_ID
 
 CANCELLED_MESSAGE = "The task was cancelled."
 

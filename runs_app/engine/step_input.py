@@ -25,9 +25,9 @@ from agentcms.wire.json_types import JSONMapping
 from runs_app.engine.context import RunDeps
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import RunStep
+from runs_app.models.pending_call import stored_call_id
 
 MOCK_PREFIX = "x/"  # of the keys of steps that choose a mock
-MAX_CALL_ID_LENGTH = 128  # characters; a longer ID of a tool call is replaced by its hash
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def identify_call(
     metadata = (tool.tool_def.metadata if tool is not None else None) or {}
     is_call = prefix == "t"
     return StepInput(
-        f"{prefix}/{short_call_id(call_id)}",
+        f"{prefix}/{stored_call_id(call_id)}",
         RunStep.Kind.TOOL if is_call else RunStep.Kind.OTHER,
         name[:128],
         short_hash([name, original_arguments(ctx.messages, call_id, arguments)]),
@@ -90,12 +90,8 @@ def identify_call(
 def identify_mock(name: str, arguments: JSONMapping, call_id: str) -> StepInput:
     """Return the input of the choice of a mock, which answers a tool call in an experiment."""
     mark = short_hash([name, to_storable_json(arguments)])
-    key = f"{MOCK_PREFIX}{short_call_id(call_id)}"
+    key = f"{MOCK_PREFIX}{stored_call_id(call_id)}"
     return StepInput(key, RunStep.Kind.OTHER, name[:128], mark, is_numbered=False)
-
-
-def short_call_id(call_id: str) -> str:
-    return call_id if len(call_id) <= MAX_CALL_ID_LENGTH else sha256_hex(call_id)
 
 
 def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments: JSONMapping) -> object:

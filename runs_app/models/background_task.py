@@ -17,9 +17,7 @@ from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
 from memory_app.models import Thread
-from runs_app.models.run import AgentRun
-
-MAX_PARENT_CALL_ID = 128  # characters of the ID of a call that its child run stores
+from runs_app.models.run import MAX_PARENT_CALL_ID, AgentRun
 
 
 class TaskStatus(models.TextChoices):

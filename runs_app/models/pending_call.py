@@ -13,10 +13,21 @@ from access_app.caller import Caller
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
+from agentcms.wire.canonical import sha256_hex
 from agentcms.wire.json_types import JSONValue
 from memory_app.models.thread import joined_threads
 from memory_app.realms import served_owner
 from runs_app.models.run import AgentRun
+
+MAX_CALL_ID_LENGTH = 128  # characters; a longer ID of a tool call is replaced by its hash
+
+
+def stored_call_id(call_id: str) -> str:
+    """Return the ID of a tool call as pending calls have it, and the keys of the steps of a durable run.
+
+    Both need the same ID: a segment counts its calls by these keys, and takes off those that wait by the IDs of rows.
+    """
+    return call_id if len(call_id) <= MAX_CALL_ID_LENGTH else sha256_hex(call_id)
 
 
 class PendingCallQuerySet(models.QuerySet["PendingCall"]):

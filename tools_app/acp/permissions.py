@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject, JSONValue
-from runs_app.approvals.suspending import stored_call_id
 from runs_app.events.stream_chunks import truncate_value
 from runs_app.models import AgentRun, PendingCall
+from runs_app.models.pending_call import stored_call_id
 from tools_app.models import AcpAgent, AcpPermission
 
 PERMISSION = "permissionRequest"  # in the payload of a call that waits for a person

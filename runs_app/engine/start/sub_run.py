@@ -12,6 +12,7 @@ from runs_app.engine.start.input import build_input, fill_input
 from runs_app.engine.start.memory import find_child_memory
 from runs_app.engine.start.rows import save_run
 from runs_app.models import AgentRun
+from runs_app.models.run import MAX_PARENT_CALL_ID
 from runs_app.requests.facts import context_input, with_variants
 from runs_app.resolution import ResolvedAgent
 
@@ -21,7 +22,7 @@ def start_child(
 ) -> AgentRun:
     """Create a child run. The process that executes the parent executes it."""
     columns = leases.start_columns(get_engine().holder)
-    return save_child(agent, parent, prompt, options, parent_call_id=call_id[:128], **columns)
+    return save_child(agent, parent, prompt, options, parent_call_id=call_id[:MAX_PARENT_CALL_ID], **columns)
 
 
 def start_durable_child(
@@ -35,7 +36,7 @@ def start_durable_child(
     options: JSONMapping,
 ) -> AgentRun:
     """Create a child run of a durable run, which belongs to the process of its parent."""
-    columns = {"pk": child_id, "parent_call_id": call_id[:128], **leases.claim_columns(holder)}
+    columns = {"pk": child_id, "parent_call_id": call_id[:MAX_PARENT_CALL_ID], **leases.claim_columns(holder)}
     return save_child(agent, parent, prompt, options, **columns)
 
 
