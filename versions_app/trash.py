@@ -111,7 +111,7 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
     return row
 
 
-def circle_message(error: CircularReference) -> str:
+def circular_reference_message(error: CircularReference) -> str:
     """Return why an agent cannot be restored under an ID, with the ways out."""
     return f"{error.summary} Restore it under another ID, or change the other agent first."
 

@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 log = logging.getLogger(__name__)
 
 OUTAGE_ERRORS = (OperationalError, InterfaceError)
-OUTAGE_PATIENCE = 10.0  # seconds; proxies close connections on which nothing comes for longer
+OUTAGE_TIMEOUT = 10.0  # seconds; proxies close connections on which nothing comes for longer
 RETRY_INTERVAL = 0.25  # seconds
 
 _Parameters = ParamSpec("_Parameters")
@@ -34,9 +34,9 @@ def read_through_outage(
         read: Called with the other arguments.
 
     Raises:
-        OperationalError or InterfaceError: The last one, after `OUTAGE_PATIENCE`.
+        OperationalError or InterfaceError: The last one, after `OUTAGE_TIMEOUT`.
     """
-    deadline = time.monotonic() + OUTAGE_PATIENCE
+    deadline = time.monotonic() + OUTAGE_TIMEOUT
     while True:
         try:
             return read(*args, **kwargs)

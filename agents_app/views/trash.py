@@ -64,7 +64,7 @@ def restore(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
         form.add_error("id", str(error))
         return render_trash_restore_dialog(request, deleted, form)
     except CircularReference as error:
-        form.add_error("id", trash.circle_message(error))
+        form.add_error("id", trash.circular_reference_message(error))
         return render_trash_restore_dialog(request, deleted, form)
     messages.success(request, f"{agent.name} was restored.")
     return redirect_page(request, reverse("agents:edit", args=[agent.pk]))

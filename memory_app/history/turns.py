@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef, Q
 from agentcms.wire.json_types import JSONObject
 from memory_app.history.signal_markup import USER_TAG, Signal, escape_attribute
 from memory_app.models import Message, Participant, Thread
-from memory_app.realms import user_realm
+from memory_app.realms import owner_of_realm, user_realm
 
 TURN_TAG = re.compile(r"<(?=/?turn)", re.IGNORECASE)
 AUTHOR_ATTRIBUTES = ("author_id", "author_name", "name", "functional_role")  # only the server may set these
@@ -84,7 +84,7 @@ def is_shared(thread_id: int | None) -> bool:
 def find_turns(thread: Thread) -> ThreadTurns:
     """Return the participants of a thread."""
     participants = {participant.user_id: participant for participant in thread.participants.all()}
-    return ThreadTurns(participants, (thread.realm or "").startswith("o"))
+    return ThreadTurns(participants, owner_of_realm(thread.realm or "") is not None)
 
 
 def caller_turn(thread_id: int, user_id: int | None, name: str) -> Turn | None:

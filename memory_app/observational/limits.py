@@ -13,6 +13,7 @@ THREAD_REQUIRED_MESSAGE = (
 )
 CHUNK_SHARE = 0.4  # of the tokens of messages, read for one observation
 OVERFLOW = 1.2  # times the tokens of observations, above which the oldest lines are left out
+DEFAULT_BUFFER_SHARE = 0.2  # of the tokens of messages, at which a job makes an observation
 BACKGROUND_SHARE = 0.5  # of the tokens of observations, at which a reflection is prepared
 ABSOLUTE_FROM = 100  # from which `blockAfter` is a number of tokens, as in the published protocol
 
@@ -66,7 +67,7 @@ def observation_limits(options: ObservationalOptions) -> ObservationLimits:
 
 def buffer_size(value: float | None, total: int) -> int:
     """Return a share of the total, or a number of tokens, as tokens. None is the default."""
-    share = 0.2 if value is None else value
+    share = DEFAULT_BUFFER_SHARE if value is None else value
     return max(int(share * total if share <= 1 else share), 1)
 
 

@@ -57,7 +57,7 @@ def load_log(thread_id: int) -> ObservationLog:
     )
 
 
-def messages_beyond(thread_id: int, number: int) -> QuerySet[Message]:
+def messages_after(thread_id: int, number: int) -> QuerySet[Message]:
     """Return the messages of a thread after a number, without signals that wait for a run."""
     waiting = Q(role=SIGNAL, seen_by=None)
     return Message.objects.filter(thread=thread_id, number__gt=number).exclude(waiting)
@@ -65,7 +65,7 @@ def messages_beyond(thread_id: int, number: int) -> QuerySet[Message]:
 
 def tokens_after(thread_id: int, number: int) -> int:
     """Return the tokens of the messages of a thread after a number."""
-    return messages_beyond(thread_id, number).aggregate(tokens=Sum("tokens"))["tokens"] or 0
+    return messages_after(thread_id, number).aggregate(tokens=Sum("tokens"))["tokens"] or 0
 
 
 # --- Activation

@@ -14,12 +14,12 @@ from rest_framework.request import Request
 from agentcms.api.parsers import json_object_body
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError, Issue
-from runs_app.background.task_streams import MAX_IDLE_MS, follow_until_idle
+from runs_app.background.task_streams import DEFAULT_MAX_IDLE_MS, follow_until_idle
 from runs_app.events.stream_chunks import StreamChunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 
 EVENT_STREAM = "text/event-stream"
-LONGEST_IDLE_MS = 60 * 60 * 1000
+MAX_IDLE_MS = 60 * 60 * 1000
 UNTIL_IDLE_MESSAGE = 'This must be true, false, or an object such as {"maxIdleMs": 60000}.'
 STREAM_HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
@@ -101,8 +101,8 @@ def requested_idle_time(request: Request, *, is_route: bool) -> int | None:
     path, options = ("untilIdle.maxIdleMs", choice) if isinstance(choice, dict) else ("maxIdleMs", body)
     limit = options.get("maxIdleMs")
     if limit is None:
-        return MAX_IDLE_MS
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= LONGEST_IDLE_MS:
-        message = f"This must be a whole number of milliseconds, from 1 to {LONGEST_IDLE_MS}."
+        return DEFAULT_MAX_IDLE_MS
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_IDLE_MS:
+        message = f"This must be a whole number of milliseconds, from 1 to {MAX_IDLE_MS}."
         raise ConfigError([Issue(path, message)])
     return limit

@@ -21,6 +21,7 @@ def fill_slots() -> int:
         return 0
     with transaction.atomic():
         # A free slot has no row to lock. Two processes that count at once would both give it away.
+        # The name stays: during an upgrade, processes of the previous release take the same lock.
         lock_name("places of background tasks")
         taken = Counter(BackgroundTask.objects.in_slots().order_by().values_list("agent_key", flat=True))
         started = 0

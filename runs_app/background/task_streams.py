@@ -28,7 +28,7 @@ PROGRESS_INTERVAL = 5.0  # seconds between chunks that say which tasks are left
 MAX_TASKS_PER_READ = 200
 TASK_STREAM_SECONDS = 3600.0  # after which the reader opens another stream
 FINISHED_STATUSES = {*BackgroundTask.Status.values} - {*BackgroundTask.UNFINISHED_STATUSES}
-MAX_IDLE_MS = 5 * 60 * 1000  # the default of `maxIdleMs`
+DEFAULT_MAX_IDLE_MS = 5 * 60 * 1000
 
 
 @dataclass

@@ -27,8 +27,8 @@ from runs_app.models.background_task import is_child_of_task
 log = logging.getLogger(__name__)
 
 INTERVAL = 1.0  # seconds between two rounds, on average
-QUEUE_PATIENCE = timedelta(seconds=5)  # after which a queued run is dispatched again: its message may be lost
-MAX_IN_ONE_ROUND = 20  # queued runs
+REDISPATCH_DELAY = timedelta(seconds=5)  # after which a queued run is dispatched again: its message may be lost
+MAX_DISPATCHED_RUNS = 20  # in one round
 
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
@@ -131,14 +131,14 @@ def forgotten_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
 
     The second value is the time at which the parent has ended. Child runs of background tasks outlive their parents.
     """
-    is_overdue = leases.is_unattended() & Q(created_at__lt=Now() - QUEUE_PATIENCE)
+    is_overdue = leases.is_unattended() & Q(created_at__lt=Now() - REDISPATCH_DELAY)
     is_abandoned = Q(parent__finished_at__isnull=False) & ~is_child_of_task()
     runs = (
         AgentRun.objects.queued()
         .filter(is_overdue | is_abandoned)
         .annotate(abandoned_at=Case(When(is_abandoned, then="parent__finished_at")))
     )
-    return runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_IN_ONE_ROUND]
+    return runs.order_by("created_at").values_list("pk", "abandoned_at")[:MAX_DISPATCHED_RUNS]
 
 
 def is_alive(holder: str) -> bool:

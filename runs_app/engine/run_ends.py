@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 LOST_PROCESS = "The server process of this run stopped"  # how the errors of such runs begin
 LOST_MESSAGE = f"{LOST_PROCESS}. Run it again."
-MAX_LOST_RUNS = 200  # ended by one task
+MAX_ENDED_RUNS = 200  # by one scheduled task
 run_ended = Signal()  # sent with `status`, `run_id` and `parent_id` after the end is committed
 run_ending = Signal()  # sent with `run_id`, `status` and `error` in the transaction that ends or suspends a first run
 run_requeued = Signal()  # sent with `reason`, "lost" or "stopped", after a durable run is queued again
@@ -51,7 +51,7 @@ def end_lost_runs() -> int:
     An unexpected error with one of them holds up no others.
     """
     lost = AgentRun.objects.with_expired_lease().filter(is_durable=False)
-    lost_ids = list(lost.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS])
+    lost_ids = list(lost.order_by("pk").values_list("pk", flat=True)[:MAX_ENDED_RUNS])
     count = 0
     for run_id in lost_ids:
         with logging_errors(log, "Run %s is lost and could not be ended.", run_id):
@@ -157,7 +157,7 @@ def cancel_abandoned_children() -> None:
     executed = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, cancel_requested_at=None)
     for runs in (waiting, executed):
         abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)
-        for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
+        for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_ENDED_RUNS]):
             with logging_errors(log, "Run %s has no parent any more and could not be cancelled.", child_id):
                 cancel_run(child_id)
 

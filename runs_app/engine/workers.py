@@ -13,7 +13,7 @@ from runs_app.models.run import DURABLE_LEASE_DURATION
 HEARTBEAT_INTERVAL = 1.5  # seconds
 # As long as the lease of a run: once the runs of a dead worker are queued again, nobody leaves them to it any more.
 MAX_HEARTBEAT_AGE = DURABLE_LEASE_DURATION
-LOOK_INTERVAL = 1.0  # seconds in which a process does not read the heartbeat again
+HEARTBEAT_CACHE_TIME = 1.0  # seconds in which a process does not read the heartbeat again
 
 _written_at = float("-inf")
 
@@ -31,7 +31,7 @@ def end_heartbeat() -> None:
     Heartbeat.objects.filter(name=Heartbeat.RUN_WORKER).delete()
 
 
-@cached(TTLCache(1, LOOK_INTERVAL), lock=Lock())
+@cached(TTLCache(1, HEARTBEAT_CACHE_TIME), lock=Lock())
 def is_any_alive() -> bool:
     """Return whether a worker has lately written its heartbeat."""
     age = Heartbeat.age(Heartbeat.RUN_WORKER)

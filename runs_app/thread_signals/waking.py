@@ -39,7 +39,7 @@ from versions_app.models import AgentVersion
 
 log = logging.getLogger(__name__)
 
-MAX_DELIVERIES = 3  # that take the same signal
+MAX_RUNS_LOST_WITH_SIGNAL = 3  # then no run gets the signal again: it may be what stops them
 EXPECTED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist, AgentArchived, RoleRequired, ConfigError, ApiError)
 DELETED_MESSAGE = "The agent or the sender was deleted before the run could be started."
 UNEXPECTED_MESSAGE = "The run could not be started. The server log has the details."
@@ -97,7 +97,7 @@ def follow_run(run_id: UUID, *, status: str, error: str = "") -> AgentRun | None
     if thread is None:
         return None
     if status == AgentRun.Status.FAILED and error.startswith(LOST_PROCESS):
-        release_signals(thread.pk, run_id, MAX_DELIVERIES)
+        release_signals(thread.pk, run_id, MAX_RUNS_LOST_WITH_SIGNAL)
     return start_waiting(thread)
 
 

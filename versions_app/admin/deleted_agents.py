@@ -83,7 +83,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
             except trash.RestoreRefused as error:
                 form.add_error("id", str(error))
             except CircularReference as error:
-                form.add_error("id", trash.circle_message(error))
+                form.add_error("id", trash.circular_reference_message(error))
             else:
                 self.message_user(request, f"{agent.name} was restored.", messages.SUCCESS)
                 return redirect("admin:agents_app_agent_change", quote(agent.pk))

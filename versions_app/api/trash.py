@@ -78,7 +78,7 @@ class RestoreDeletedAgentView(JSONView):
             except trash.RestoreRefused as error:
                 raise Conflict(str(error), "not_restorable") from None
             except CircularReference as error:  # its path is in the agent, and not in this body
-                raise Conflict(trash.circle_message(error), "not_restorable") from None
+                raise Conflict(trash.circular_reference_message(error), "not_restorable") from None
             return agent_response(agent, get_live_version(agent), 201, names.unknown)
 
 

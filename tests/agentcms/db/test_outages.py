@@ -46,7 +46,7 @@ def test_other_errors_are_raised_at_once(stopping):
 
 
 def test_a_long_outage_is_an_error(stopping, monkeypatch):
-    monkeypatch.setattr(outages, "OUTAGE_PATIENCE", 0.05)
+    monkeypatch.setattr(outages, "OUTAGE_TIMEOUT", 0.05)
 
     with pytest.raises(OperationalError):
         read_through_outage(stopping, failing(*[OperationalError("gone")] * 1000), "row")
