@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 from tests.fork_server import wait_for_fork
 
 # What takes most of the time, and reads neither the environment nor the settings of Django.

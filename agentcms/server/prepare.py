@@ -21,7 +21,7 @@ from django.db import OperationalError, connection
 
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 
 WAITING_MESSAGE = "Another process prepares this release. Waiting for its end."
 

@@ -27,7 +27,7 @@ from granian.server.mp import MPServer, WorkerProcess
 
 from agentcms import environment
 from agentcms.process import heartbeats
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 
 if TYPE_CHECKING:  # the import loads Django, which the supervisor does not need
     from agentcms.gateway.application import WebApplication

@@ -19,7 +19,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 
 from agentcms.celery import app
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 
 BEAT_STOP_TIMEOUT = 10  # seconds
 

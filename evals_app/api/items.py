@@ -22,7 +22,7 @@ from agentcms.wire.json_types import JSONValue
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import checking_names, warning_payloads
+from agents_app.api.unknown_names import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset, get_item
 from evals_app.api.representation import item_body, item_history_body, paged
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found

@@ -13,7 +13,7 @@ from memory_app.history.threads import get_own_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, requires_thread
 from memory_app.realms import memory_caller
-from runs_app.memory import deleting
+from runs_app.memory import thread_deletion
 
 PER_ITEM = "per-item"
 RESOURCE_NAMES = ("mastra__resourceId", "resourceId")  # of a request context
@@ -88,7 +88,7 @@ def own_thread_prefix(result: ExperimentResult) -> str:
 def delete_threads_of_result(result: ExperimentResult) -> None:
     """Delete the threads that an experiment made for one result, so that its item starts anew."""
     threads = Thread.objects.filter(experiment_id=result.experiment_id, key__startswith=own_thread_prefix(result))
-    deleting.delete_threads([*threads.values_list("pk", flat=True)])
+    thread_deletion.delete_threads([*threads.values_list("pk", flat=True)])
 
 
 def delete_threads_of_results(experiment: Experiment, results: Iterable[ExperimentResult]) -> None:
@@ -96,9 +96,9 @@ def delete_threads_of_results(experiment: Experiment, results: Iterable[Experime
     prefixes = {own_thread_prefix(result) for result in results}
     threads = Thread.objects.filter(experiment_id=experiment.pk).values_list("pk", "key")
     # What follows the last `-` is the number of the retry.
-    deleting.delete_threads([pk for pk, key in threads if f"{key.rpartition('-')[0]}-" in prefixes])
+    thread_deletion.delete_threads([pk for pk, key in threads if f"{key.rpartition('-')[0]}-" in prefixes])
 
 
 def delete_threads_of_experiment(experiment: Experiment) -> None:
     """Delete the threads that an experiment made."""
-    deleting.delete_threads([*Thread.objects.filter(experiment_id=experiment.pk).values_list("pk", flat=True)])
+    thread_deletion.delete_threads([*Thread.objects.filter(experiment_id=experiment.pk).values_list("pk", flat=True)])

@@ -38,7 +38,7 @@ from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Thread
 from memory_app.realms import MemoryCaller
 from runs_app.engine import run_ends
-from runs_app.memory.deleting import delete_threads
+from runs_app.memory.thread_deletion import delete_threads
 from runs_app.models import AgentRun
 
 THREADS_PER_PAGE = 100

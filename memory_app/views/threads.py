@@ -34,7 +34,7 @@ from memory_app.views.links import own_realm, thread_url
 from memory_app.views.recall import recall_context
 from memory_app.views.thread_context import MESSAGES_ON_PAGE, memory_context, messages_context
 from runs_app.engine import run_ends
-from runs_app.memory.deleting import delete_threads
+from runs_app.memory.thread_deletion import delete_threads
 from runs_app.models import AgentRun
 from tools_app.acp.permissions import thread_permissions
 

@@ -18,7 +18,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agents_app.api.lookups import agent_not_found
-from agents_app.api.unknown_keys import warning_payloads
+from agents_app.api.unknown_names import warning_payloads
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from runs_app.api.approval_representation import approval_body, suspended_run_body

@@ -24,7 +24,7 @@ from memory_app.realms import resource_digest, user_realm
 from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.engine import run_ends
 from runs_app.events.notifications import notifier
-from runs_app.memory.deleting import delete_threads
+from runs_app.memory.thread_deletion import delete_threads
 from runs_app.models import AgentRun, PendingCall
 from runs_app.notices.webhook import WEBHOOK_JOB
 from runs_app.resources import calls_of, in_any, runs_of, user_of

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agents_app.configuration.unknown_members import find_members
+from agents_app.configuration.unknown_names import unknown_name_finder
 from runs_app.models import ModelProvider
 from runs_app.requests.options import (
     ModelOptions,
@@ -146,7 +146,7 @@ def known_setting_names() -> set[str]:
     return settings | {to_wire(name) for name in ModelOptions.model_fields}
 
 
-@find_members
+@unknown_name_finder
 def find_unknown_model_settings(body: JSONMapping) -> list[UnknownName]:
     """Return the names in the model and the default options of an agent that nothing reads.
 
@@ -157,13 +157,13 @@ def find_unknown_model_settings(body: JSONMapping) -> list[UnknownName]:
     defaults = body.get("defaultOptions")
     nested = defaults.get("modelSettings") if isinstance(defaults, dict) else None
     return [
-        *unknown_members_of(body.get("model"), settings | IGNORED_KEYS, "model"),
-        *unknown_members_of(defaults, options, "defaultOptions"),
-        *unknown_members_of(nested, settings | UNSUPPORTED_OPTIONS, "defaultOptions.modelSettings"),
+        *unknown_names_in(body.get("model"), settings | IGNORED_KEYS, "model"),
+        *unknown_names_in(defaults, options, "defaultOptions"),
+        *unknown_names_in(nested, settings | UNSUPPORTED_OPTIONS, "defaultOptions.modelSettings"),
     ]
 
 
-def unknown_members_of(value: object, known: Collection[str], path: str) -> list[UnknownName]:
+def unknown_names_in(value: object, known: Collection[str], path: str) -> list[UnknownName]:
     """Return the unknown names of an object; none for another value, which validation refuses or ignores."""
     if not isinstance(value, dict):
         return []

@@ -87,7 +87,7 @@ KNOWN_NESTED_KEYS = {
 }
 
 
-def find_unknown_keys(body: JSONMapping) -> list[UnknownName]:
+def find_unknown_in_body(body: JSONMapping) -> list[UnknownName]:
     """Return the keys of a body that nothing reads, except those of the published client."""
     names = [name for name in body if name not in SENT_BY_CLIENT and name not in WITHOUT_EFFECT]
     unknown = find_unknown_names(names, KNOWN_KEYS)
@@ -98,9 +98,9 @@ def find_unknown_keys(body: JSONMapping) -> list[UnknownName]:
     return unknown + find_widening(body)
 
 
-def reject_unknown_keys(body: JSONMapping) -> None:
+def reject_unknown_in_body(body: JSONMapping) -> None:
     """Raise ConfigError with the path of each key that has no effect."""
-    issues = [Issue(name.field, name.message) for name in find_unknown_keys(body)]
+    issues = [Issue(name.field, name.message) for name in find_unknown_in_body(body)]
     issues += [Issue(name, WITHOUT_EFFECT_MESSAGE) for name in body if name in WITHOUT_EFFECT]
     if issues:
         raise ConfigError(issues)
@@ -116,7 +116,7 @@ def parse_call(body: JSONMapping, *, strict: bool = False, query_contexts: Seque
         issues.append(Issue("messages", "This is required."))
     if strict:
         with collecting_issues(issues):
-            reject_unknown_keys(body)
+            reject_unknown_in_body(body)
     call = GenerateCall(body.get("messages"), {}, [], "", "", MemoryCall(), {}, [])
     with collecting_issues(issues):
         call = call._replace(options=parse_call_options(body))
@@ -127,7 +127,7 @@ def parse_call(body: JSONMapping, *, strict: bool = False, query_contexts: Seque
         call = call._replace(thread=thread, resource=resource, memory=parse_memory_call(body))
     with collecting_issues(issues):
         context = parse_request_context(body, query_contexts, strict=strict)
-        call = call._replace(request_context=context.values, warnings=[*find_unknown_keys(body), *context.warnings])
+        call = call._replace(request_context=context.values, warnings=[*find_unknown_in_body(body), *context.warnings])
     # The start of a run validates them. With other issues it does not come to that.
     if issues and "messages" in body:
         with collecting_issues(issues):

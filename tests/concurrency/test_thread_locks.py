@@ -18,8 +18,8 @@ from runs_app.approvals import suspending
 from runs_app.engine import run_ends
 from runs_app.events.pending_runs import WriteSnapshot
 from runs_app.events.saving import save_snapshots
-from runs_app.memory import deleting
-from runs_app.memory.deleting import delete_threads
+from runs_app.memory import thread_deletion
+from runs_app.memory.thread_deletion import delete_threads
 from runs_app.models import AgentRun
 from runs_app.privacy import personal_data
 from tests.api_client import Caller
@@ -154,14 +154,14 @@ def test_an_agent_is_deleted_while_its_run_ends(family, slow_release):
 
 def test_a_run_that_begins_between_the_locks_is_locked_too(family, monkeypatch):
     thread, child = family
-    lock, late = deleting.lock_threads, []
+    lock, late = thread_deletion.lock_threads, []
 
     def begin_before(thread_ids):
         if not late:
             late.append(RunFactory(agent=child.agent, thread=thread, chunks=[]))
         return lock(thread_ids)
 
-    monkeypatch.setattr(deleting, "lock_threads", begin_before)
+    monkeypatch.setattr(thread_deletion, "lock_threads", begin_before)
 
     with CaptureQueriesContext(connection) as queries:
         assert delete_threads([thread.pk]) == 2

@@ -5,7 +5,7 @@ import sys
 
 import django
 
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
 with loading_modules():

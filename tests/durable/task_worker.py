@@ -11,7 +11,7 @@ import time
 
 import django
 
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
 with loading_modules():

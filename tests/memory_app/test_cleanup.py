@@ -14,7 +14,7 @@ from memory_app.history.threads import transfer_thread
 from memory_app.models import Resource, Thread, WorkingRevision
 from memory_app.realms import memory_caller
 from memory_app.working import values
-from runs_app.memory.deleting import delete_threads
+from runs_app.memory.thread_deletion import delete_threads
 from tests.factories import member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import RunFactory

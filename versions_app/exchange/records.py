@@ -35,7 +35,7 @@ from agents_app.configuration.schema import (
     validate_config,
     validate_new_agent,
 )
-from agents_app.configuration.unknown_members import find_unknown_members
+from agents_app.configuration.unknown_names import find_unknown_in_config
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import MAX_LENGTHS, Source, change
@@ -143,7 +143,7 @@ def check_record_names(record: JSONMapping, *, strict: bool) -> list[UnknownName
     for path in ("agent", "draft"):
         if isinstance(fields := record.get(path), dict):
             unknown += find_unknown_names(fields, CONFIG_KEYS, path)
-            unknown += [name._replace(field=join_path(path, name.field)) for name in find_unknown_members(fields)]
+            unknown += [name._replace(field=join_path(path, name.field)) for name in find_unknown_in_config(fields)]
     if strict and unknown:
         raise ConfigError([Issue(name.field, name.message) for name in unknown])
     return unknown

@@ -15,7 +15,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_keys import checking_names, warning_payloads
+from agents_app.api.unknown_names import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import item_body

@@ -1,4 +1,4 @@
-"""The start of a process."""
+"""The loading of the modules of a process when it starts."""
 
 import gc
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
-"""The start of a process."""
+"""The loading of the modules of a process when it starts."""
 
 import gc
 
 import pytest
 
-from agentcms.process.start import loading_modules
+from agentcms.process.module_loading import loading_modules
 
 
 @pytest.mark.parametrize("fails", [False, True])

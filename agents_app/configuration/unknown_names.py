@@ -1,9 +1,9 @@
-"""Members of a configuration that nothing reads.
+"""Names in a configuration that nothing reads.
 
 The contents of `model`, `defaultOptions` and processors belong to the caller and are stored unchanged. An app
-registers a function for the members that it reads:
+registers a function for the names that it reads:
 
-@find_members
+@unknown_name_finder
 def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]: ...
 """
 
@@ -21,21 +21,21 @@ from agents_app.configuration.references import processor_key, variant_values
 from agents_app.configuration.variants import CONDITIONAL
 from agents_app.registry import Kind, registry
 
-FindMembers = Callable[[Mapping[str, Any]], list[UnknownName]]
+UnknownNameFinder = Callable[[Mapping[str, Any]], list[UnknownName]]
 
 PROCESSOR_KEYS = ("key", "id")
 
-_functions: list[FindMembers] = []
+_functions: list[UnknownNameFinder] = []
 
 
-def find_members(function: FindMembers) -> FindMembers:
-    """Register a function that returns the unknown members of a configuration, which has wire names."""
+def unknown_name_finder(function: UnknownNameFinder) -> UnknownNameFinder:
+    """Register a function that returns the unknown names in a configuration, which has wire names."""
     _functions.append(function)
     return function
 
 
-def find_unknown_members(body: JSONMapping) -> list[UnknownName]:
-    """Return the unknown members of a configuration or of some of its fields, of any types, and of its variants."""
+def find_unknown_in_config(body: JSONMapping) -> list[UnknownName]:
+    """Return the unknown names in a configuration or in some of its fields, of any types, and in its variants."""
     unknown = [name for function in _functions for name in function(body)]
     for path, values in variant_values(body.get(CONDITIONAL)):
         (field,) = values
@@ -44,7 +44,7 @@ def find_unknown_members(body: JSONMapping) -> list[UnknownName]:
     return unknown
 
 
-@find_members
+@unknown_name_finder
 def find_unknown_arguments(body: JSONMapping) -> list[UnknownName]:
     """Return the first names in processors that are no arguments of their functions."""
     return list(islice(unknown_arguments(body), MAX_UNKNOWN_NAMES))
@@ -65,7 +65,7 @@ def known_arguments(choice: object) -> tuple[str, ...]:
     return () if entry is None else (*PROCESSOR_KEYS, *entry.argument_names)
 
 
-@find_members
+@unknown_name_finder
 def find_unknown_memory_options(body: JSONMapping) -> list[UnknownName]:
     """Return the names in a memory that nothing reads, and the options that have no effect."""
     unknown: list[UnknownName] = []

@@ -15,7 +15,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues, validate_fields
-from agents_app.configuration.unknown_members import find_unknown_members
+from agents_app.configuration.unknown_names import find_unknown_in_config
 
 # In a response with an agent. A caller may send an agent back as it was read.
 READ_ONLY_KEYS = frozenset(
@@ -104,7 +104,7 @@ def checking_names(
 def find_in_body(body: JSONMapping, known: Collection[str], ignored: Collection[str]) -> list[UnknownName]:
     """Return the unknown keys of a body, and the unknown members of the configuration of an agent."""
     names = find_unknown_names((key for key in body if key not in ignored), known)
-    return names + find_unknown_members(body) if "model" in known else names
+    return names + find_unknown_in_config(body) if "model" in known else names
 
 
 def check_names(request: Request, body: JSONMapping, *, parameters: Sequence[str] = ()) -> NameCheck:
