@@ -77,10 +77,10 @@ class Journal:
         Raise JournalError if the step differs from that of the earlier process, RunInterrupted while the process
         stops, and LeaseLost if another process may have claimed the run.
         """
-        return await self.perform(identify_step(operation, arguments), body)
+        return await self.execute_step(identify_step(operation, arguments), body)
 
-    async def perform(self, step_input: StepInput, body: StepBody) -> object:
-        """Return the result of a step, as `execute` does."""
+    async def execute_step(self, step_input: StepInput, body: StepBody) -> object:
+        """Return the result of a step that is no operation of pydantic-ai, as `execute` does."""
         step_input = self.number_step(step_input)
         earlier = self.steps.get(step_input.key)
         if earlier is not None and earlier.mark != step_input.mark:

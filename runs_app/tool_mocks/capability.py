@@ -81,7 +81,7 @@ async def use_mock(
         deps.used_mocks.update(await run_db(find_used_mocks, deps.root_id))
         return take_first(deps.used_mocks, matching)
 
-    number = await journal.perform(identify_mock(name, arguments, call_id), choose)
+    number = await journal.execute_step(identify_mock(name, arguments, call_id), choose)
     if not isinstance(number, int):
         return None
     deps.used_mocks.add(number)
