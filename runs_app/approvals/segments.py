@@ -23,8 +23,8 @@ from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE
 from runs_app.approvals.suspending import new_call, rule_columns
 from runs_app.building.background_tools import without_override
 from runs_app.building.tools import AgentTool, to_tool_result
+from runs_app.child_results import RunResult, SubAgentError, child_output
 from runs_app.engine.context import ProcessedParts
-from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.models.pending_call import stored_call_id
@@ -229,7 +229,7 @@ def child_result(call: PendingCall, children: Mapping[UUID, AgentRun]) -> object
     if child is None:
         return ToolFailed(DELETED_AGENT_MESSAGE)
     try:
-        return to_tool_result(child_output(child.agent_key, RunResult(child.status, child.output, child.error)))
+        return to_tool_result(child_output(child.agent_key, RunResult.of_row(child)))
     except SubAgentError as error:
         return ToolFailed(str(error))
     except ToolFailed as error:

@@ -11,6 +11,7 @@ from agentcms.db.after_commit import call_after_commit
 from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE, settle_task_call
 from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_slots
+from runs_app.child_results import RunResult, SubAgentError, child_output
 from runs_app.engine import run_ends
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus
@@ -83,9 +84,8 @@ def settle_task_of_child(child_id: UUID) -> bool:
         return False
     if child is None:
         return end_task(task, TaskStatus.FAILED, error=DELETED_AGENT_MESSAGE)
-    if child.status == AgentRun.Status.SUCCEEDED:
-        return end_task(task, TaskStatus.COMPLETED, result=child.output)
-    if child.status == AgentRun.Status.CANCELLED:
-        return end_task(task, TaskStatus.FAILED, error=f"The agent '{child.agent_key}' was stopped.")
-    error = f"The agent '{child.agent_key}' could not answer. {child.error}".strip()
-    return end_task(task, TaskStatus.FAILED, error=error)
+    try:
+        output = child_output(child.agent_key, RunResult.of_row(child))
+    except SubAgentError as error:
+        return end_task(task, TaskStatus.FAILED, error=str(error))
+    return end_task(task, TaskStatus.COMPLETED, result=output)

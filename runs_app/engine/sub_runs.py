@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 from agentcms.ids import derive_uuid
@@ -15,6 +15,7 @@ from agents_app.configuration.references import missing_reference_message
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
+from runs_app.child_results import AGENT_STOPPED_MESSAGE, RunResult, SubAgentError, child_output
 from runs_app.engine import leases, run_ends
 from runs_app.engine.context import CallSubAgent
 from runs_app.engine.journal import interrupting_outages
@@ -32,14 +33,6 @@ INHERITED_OPTIONS = ("requireToolApproval",)  # of a call, by the child runs
 MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
 ABANDONED = "abandoned"  # the message of a cancellation that leaves child runs to another process
 CHILD_POLL_INTERVAL = 0.25  # seconds between reads of a child run that another process executes
-
-
-class RunResult(NamedTuple):
-    """The end of a run."""
-
-    status: str
-    output: str
-    error: str
 
 
 @dataclass
@@ -118,10 +111,6 @@ Execution = Coroutine[Any, Any, RunResult]
 ExecuteRun = Callable[["Engine", AgentRun, RunTree], Execution]
 
 
-class SubAgentError(Exception):
-    """A failure of a sub-agent. The calling model reads the message."""
-
-
 async def await_creation(
     creation: Coroutine[Any, Any, AgentRun], is_cancelled: Callable[[], bool] = lambda: True
 ) -> AgentRun:
@@ -177,19 +166,10 @@ async def await_child(engine: Engine, child: AgentRun, execution: Execution) -> 
         current = asyncio.current_task()
         if current is not None and current.cancelling():
             raise
-        raise SubAgentError(f"The agent '{child.agent_key}' was stopped.") from None
+        raise SubAgentError(AGENT_STOPPED_MESSAGE.format(key=child.agent_key)) from None
     if result.status == AgentRun.Status.SUSPENDED:
         raise ChildSuspended(child.pk)
     return child_output(child.agent_key, result)
-
-
-def child_output(key: str, result: RunResult) -> str:
-    """Return the output of a finished child run. Raise SubAgentError if it has none."""
-    if result.status == AgentRun.Status.CANCELLED:
-        raise SubAgentError(f"The agent '{key}' was stopped.")
-    if result.status != AgentRun.Status.SUCCEEDED:
-        raise SubAgentError(f"The agent '{key}' could not answer. {result.error}".strip())
-    return result.output
 
 
 def reject_full_tree(key: str, count: int) -> None:
@@ -246,7 +226,7 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
         claimed = await run_db(leases.claim, child.pk, engine.holder)
         if claimed is None:
             await run_db(child.refresh_from_db, fields=["status", "output", "error"])
-    return child_output(child.agent_key, RunResult(child.status, child.output, child.error))
+    return child_output(child.agent_key, RunResult.of_row(child))
 
 
 def is_suspended(run_id: UUID) -> bool:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from runs_app.approvals.segments import Segment, load_segment
+from runs_app.child_results import RunResult
 from runs_app.engine import run_ends
 from runs_app.engine.execution.agent import run_agent
 from runs_app.engine.execution.ending import record_cancelled, record_failure, record_output
 from runs_app.engine.execution.state import RunExecution
 from runs_app.engine.journal import current_journal, describe_step, load_steps
-from runs_app.engine.sub_runs import RunResult, RunTree
+from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.durable_recorder import WrittenEvents, load_written_events
 from runs_app.exceptions import JournalError, RunError

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from agents_app.editing.archiving import archive_locked
+from runs_app.child_results import SubAgentError
 from runs_app.engine import run_ends, sub_runs
 from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun
@@ -130,7 +131,7 @@ def test_a_sub_agent_that_is_archived_meanwhile_is_not_called(editor):
     archive_locked(helper)
 
     for create in (sub_runs.create_child, partial(sub_runs.find_or_create_child, "here:1:a")):
-        with pytest.raises(sub_runs.SubAgentError, match="The agent 'helper' is archived"):
+        with pytest.raises(SubAgentError, match="The agent 'helper' is archived"):
             create(run, "helper", "Hi", "call", {})
     wait_for_end(run)
 
