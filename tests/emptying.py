@@ -11,7 +11,7 @@ from django.test import TransactionTestCase
 
 # Migrations fill them, and they are the same in every test.
 CONSTANT_TABLES = {"django_content_type", "auth_permission"}
-PATIENCE = 30.0  # seconds for the transactions of threads
+LOCK_TIMEOUT = 30.0  # seconds for the transactions of threads
 POLL_INTERVAL = 0.02
 
 
@@ -35,7 +35,7 @@ def delete_rows(alias: str = "default") -> None:
         # The rows that open transactions of threads insert would stay. Waiting for their locks could be a deadlock.
         lock = f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE NOWAIT"
         statements = ["; ".join([lock, *statements])]
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + LOCK_TIMEOUT
     while not try_to_execute(alias, statements, is_last=time.monotonic() > end):
         time.sleep(POLL_INTERVAL)
 

@@ -57,7 +57,7 @@ class DocumentFill:
         sizes = {"size": self.index.chunk_size, "overlap": self.index.chunk_overlap}
         passages = [*split_text(self.document.text, self.document.media_type, sections, **sizes)]
         reject_many_chunks(self.index, self.document, len(passages))
-        waiting = self.without_pending(passages)
+        waiting = self.resume_earlier_attempt(passages)
         known = known_vectors(self.index, {passage.hash for passage in waiting})
         embedder = find_embedder(self.index.embedder)
         done = len(passages) - len(waiting)
@@ -69,8 +69,8 @@ class DocumentFill:
         self.swap(len(passages))
         return len(passages)
 
-    def without_pending(self, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages that an earlier attempt did not embed. Delete its other chunks."""
+    def resume_earlier_attempt(self, passages: Sequence[Passage]) -> list[Passage]:
+        """Delete the chunks of an earlier attempt that are outdated. Return the passages that it did not embed."""
         pending = {number: (pk, digest) for pk, number, digest in self.pending_rows()}
         current = {passage.number: passage.hash for passage in passages}
         outdated = [pk for number, (pk, digest) in pending.items() if current.get(number) != digest]
