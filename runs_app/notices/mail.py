@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agentcms.db.outages import logging_errors
+from agentcms.wire.printable_text import printable
 from runs_app.display.transcript import ToolCallPart
 from runs_app.models import ApprovalNotice, PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
@@ -108,4 +109,4 @@ def list_calls(calls: Iterable[PendingCall]) -> list[str]:
 
 def single_line(text: str) -> str:
     """Return a text without line breaks: the title of an MCP tool, which its server chooses, could add other links."""
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return " ".join(printable(text).split())

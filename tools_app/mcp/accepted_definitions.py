@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical, json_equal, sha256_hex
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from agentcms.wire.printable_text import printable
 from agentcms.wire.validation import find_json_faults
-from tools_app.reported_text import printable
 
 MAX_TOOLS = 500  # of one server
 MAX_MCP_TOOL_NAME_LENGTH = 128

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentcms.errors import OutsideError
+from agentcms.wire.printable_text import printable
 from tools_app.mcp.headers import mask_headers
-from tools_app.reported_text import printable
 
 MAX_REPORTED_LENGTH = 500  # characters of a message of a server
 MAX_READ_LENGTH = 10_000  # characters of which those are shown: more than the longest header, which is masked whole

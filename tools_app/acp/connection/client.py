@@ -21,6 +21,7 @@ from acp.schema import (
 from pydantic import BaseModel
 
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.printable_text import printable
 from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.stream_chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
@@ -34,7 +35,6 @@ from tools_app.acp.permissions import (
 )
 from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import PathRefused, Workspace
-from tools_app.reported_text import printable
 
 MAX_CALL_TITLE_LENGTH = 500
 MAX_PERMISSION_OPTIONS = 20

@@ -12,9 +12,9 @@ from acp import RequestError
 from acp.client.connection import ClientSideConnection
 from acp.schema import LoadSessionResponse, NewSessionResponse, SessionConfigOptionSelect, SessionConfigSelectGroup
 
+from agentcms.wire.printable_text import printable
 from tools_app.acp.errors import AcpError
 from tools_app.acp.table import AcpRecord
-from tools_app.reported_text import printable
 
 CATEGORY = "model"
 METHOD_NOT_FOUND = -32601

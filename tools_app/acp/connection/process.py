@@ -28,6 +28,7 @@ from acp.schema import (
 from django.core.exceptions import ValidationError
 from pydantic import ValidationError as PydanticValidationError
 
+from agentcms.wire.printable_text import printable
 from tools_app.acp.connection.client import WorkspaceClient
 from tools_app.acp.connection.model_choice import choose_model
 from tools_app.acp.connection.transport import LineTransport
@@ -40,7 +41,6 @@ from tools_app.programs.commands import ACP_COMMANDS, PROXY, Command
 from tools_app.programs.environment import mask_values, without_rest_of_value
 from tools_app.programs.proxy import AddressProxy
 from tools_app.programs.resource_limits import MEGABYTE, limited_argv
-from tools_app.reported_text import printable
 
 log = logging.getLogger(__name__)
 

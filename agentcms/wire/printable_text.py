@@ -1,4 +1,4 @@
-"""Texts that programs and servers report, for messages to people."""
+"""Texts that come from outside, such as from MCP servers, in messages to people."""
 
 from __future__ import annotations
 
