@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.ending import CANCELLED_MESSAGE, mark_cancelled
 from evals_app.experiments.jobs import fail_after_error, is_outage
+from evals_app.experiments.running.interruptions import interruption_restored, interruptions_ignored, note_handled
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.stopping import end_at_once, end_early
 from evals_app.models import Experiment
@@ -79,6 +77,7 @@ def end_abandoned_experiment(job: Job) -> JSONObject:
 
 def cancel_interrupted(experiment: Experiment, item_loop: ItemLoop) -> None:
     """Cancel an experiment that was interrupted."""
+    note_handled()
     try:
         close_interrupted_query()
         with interruption_restored():
@@ -88,41 +87,6 @@ def cancel_interrupted(experiment: Experiment, item_loop: ItemLoop) -> None:
         with interruptions_ignored():
             close_interrupted_query()
             end_at_once(experiment, Experiment.Status.CANCELLED, CANCELLED_MESSAGE)
-
-
-@contextmanager
-def interruption_restored() -> Iterator[None]:
-    """Raise KeyboardInterrupt instead of the database error that replaces it.
-
-    Django rolls back a transaction that was interrupted. If that is interrupted too, it raises a database error.
-    """
-    try:
-        yield
-    except Exception as error:
-        if is_caused_by_interruption(error):
-            raise KeyboardInterrupt from error
-        raise
-
-
-def is_caused_by_interruption(error: BaseException | None) -> bool:
-    """Return True if an error was raised while an interruption was handled."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-@contextmanager
-def interruptions_ignored() -> Iterator[None]:
-    """Ignore further signals in the block. Only the main thread receives any."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def close_interrupted_query() -> None:

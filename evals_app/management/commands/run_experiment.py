@@ -6,11 +6,7 @@ import json
 import logging
 import math
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +22,7 @@ from evals_app.experiments.creation import save_experiment
 from evals_app.experiments.jobs import is_outage
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.running.foreground import create_command_job, run_to_end
+from evals_app.experiments.running.interruptions import interrupted_by_signals
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
@@ -130,7 +127,7 @@ class Command(BaseCommand):
         except (ApiError, ValidationError, PermissionDenied) as error:
             raise CommandError(describe_error(error), returncode=ExitCode.WRONG_USE) from None
         try:
-            with interrupted_by_sigterm():
+            with interrupted_by_signals():
                 run_to_end(experiment, job)
         except KeyboardInterrupt:
             pass  # the experiment is cancelled, which the exit code says
@@ -156,19 +153,6 @@ class Command(BaseCommand):
             options["json"].write_text(f"{report}\n", encoding="utf-8")
         if options["junit"]:
             options["junit"].write_text(junit_report(experiment, missed), encoding="utf-8")
-
-
-@contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Treat a SIGTERM, with which CI ends jobs, as Ctrl+C, so that the experiment is cancelled."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def request_body(options: JSONObject, version: str) -> JSONObject:

@@ -284,6 +284,21 @@ def test_an_interruption_cancels_the_experiment(agent, number, heeded_interrupti
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.sqlite_only
+def test_an_interruption_inside_of_a_query_is_not_lost(agent, heeded_interruptions, monkeypatch):
+    """SQLite replaces an error of the Python functions that it calls."""
+
+    def be_interrupted(item_loop, seconds):
+        connection.ensure_connection()
+        connection.connection.create_function("interrupt", 0, lambda: os.kill(os.getpid(), signal.SIGINT) or sum([]))
+        connection.cursor().execute("SELECT interrupt()")
+
+    monkeypatch.setattr(ItemLoop, "work", be_interrupted)
+
+    assert run()[0] == 3
+    assert Experiment.objects.get().status == "cancelled"
+
+
 def test_an_interrupted_query_does_not_prevent_the_cancellation(agent, monkeypatch):
     add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
 
