@@ -139,8 +139,11 @@ def browser():
 
 
 @pytest.mark.parametrize(("act", "more"), [("activate", {}), ("restore", {"publish": "yes"})])
-def test_the_dialogs_show_what_is_missing(agent, draft, browser, act, more):
-    page = browser.post(f"/agents/concierge/versions/2/{act}", {"live": "1", "head": "2", "message": "", **more})
+def test_the_dialogs_show_what_is_missing(agent, draft, act, more):
+    publisher = Client()
+    publisher.force_login(member("publisher"))
+
+    page = publisher.post(f"/agents/concierge/versions/2/{act}", {"live": "1", "head": "2", "message": "", **more})
 
     assert page.status_code == 409
     assert "no experiment has tested it." in page.content.decode()
