@@ -47,25 +47,18 @@ VARIANT_MODEL = f"{CONDITIONAL}.model"
 OWNED_FIELDS = frozenset({MCP_CLIENTS, KNOWLEDGE})
 
 
-ARCHIVED_MESSAGE = "The agent '{key}' is archived."
-
-
 class MissingReference(NamedTuple):
     """A reference of an agent to an entry that is not registered."""
 
     field: str
     key: str
     message: str
+    state: str = "not registered"  # why it is missing, in a word or two
 
     @property
     def is_fatal(self) -> bool:
         """Return whether the agent cannot answer without the entry."""
         return self.field == "model"
-
-    @property
-    def state(self) -> str:
-        """Return in a word or two why the entry is missing."""
-        return "archived" if self.message == ARCHIVED_MESSAGE.format(key=self.key) else "not registered"
 
     @property
     def text(self) -> str:
@@ -251,7 +244,12 @@ def find_unregistered_references(
     """Return a warning for each key that is not registered in code, regardless of entries added by staff."""
     usable, archived = set(stored.usable), set(stored.archived)
     return [
-        MissingReference(field, key, missing_reference_message(field, key, archived))
+        MissingReference(
+            field,
+            key,
+            missing_reference_message(field, key, archived),
+            "archived" if field == "agents" and key in archived else "not registered",
+        )
         for field, keys in references.items()
         for key in keys
         if find_code_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in usable)
@@ -261,5 +259,5 @@ def find_unregistered_references(
 def missing_reference_message(field: str, key: str, archived_agents: Collection[str] = ()) -> str:
     """Return the sentence of a warning about a reference."""
     if field == "agents" and key in archived_agents:
-        return ARCHIVED_MESSAGE.format(key=key)
+        return f"The agent '{key}' is archived."
     return f"No {FIELD_KINDS[field].value} is registered as '{key}'."
