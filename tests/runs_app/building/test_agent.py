@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents_app.configuration.references import MissingReference
 from agents_app.registry import Entry, Kind, registry
 from runs_app.building.agent import build
 from runs_app.exceptions import AgentBuildError
@@ -60,7 +61,7 @@ def test_missing_entries_are_warnings_and_the_agent_answers(field, ask, caplog):
 
     built = build({"name": "Concierge", "instructions": "", "model": DEMO, field: named})
 
-    assert built.warnings == ((field, "gone", sentence),)
+    assert built.warnings == (MissingReference(field, "gone", sentence),)
     assert [record.getMessage() for record in caplog.records] == [f"Agent 'Concierge': {sentence}"]
     assert "Good day" in ask(built, "Good day")
 
@@ -83,7 +84,7 @@ def test_an_unusable_option_is_omitted_with_a_warning():
     built = build({"model": DEMO, "defaultOptions": {"temperature": "hot", "maxSteps": 2}})
 
     assert built.options == {"maxSteps": 2}
-    assert built.warnings[0] == (
+    assert built.warnings[0] == MissingReference(
         "defaultOptions",
         "temperature",
         "The option temperature is ignored: This must be a number.",
