@@ -53,7 +53,11 @@ class MissingReference(NamedTuple):
     field: str
     key: str
     message: str
-    state: str = "not registered"  # why it is missing, in a word or two
+
+    @property
+    def state(self) -> str:
+        """Return why the entry is missing, in a word or two. The fields alone are part of answers of the API."""
+        return "not registered"
 
     @property
     def is_fatal(self) -> bool:
@@ -68,6 +72,15 @@ class MissingReference(NamedTuple):
         if self.field == VARIANT_MODEL:
             return f"{self.message} The callers of a variant get no answer. Choose another model for the variant."
         return f"{self.message} The agent runs without it."
+
+
+class ArchivedAgent(MissingReference):
+    """A reference of an agent to a sub-agent that is archived."""
+
+    @property
+    def state(self) -> str:
+        """Return why the agent is missing, in a word."""
+        return "archived"
 
 
 def with_distinct_messages(missing: Iterable[MissingReference]) -> list[MissingReference]:
@@ -244,12 +257,7 @@ def find_unregistered_references(
     """Return a warning for each key that is not registered in code, regardless of entries added by staff."""
     usable, archived = set(stored.usable), set(stored.archived)
     return [
-        MissingReference(
-            field,
-            key,
-            missing_reference_message(field, key, archived),
-            "archived" if field == "agents" and key in archived else "not registered",
-        )
+        _missing_reference(field, key, archived)
         for field, keys in references.items()
         for key in keys
         if find_code_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in usable)
@@ -258,6 +266,11 @@ def find_unregistered_references(
 
 def missing_reference_message(field: str, key: str, archived_agents: Collection[str] = ()) -> str:
     """Return the sentence of a warning about a reference."""
+    return _missing_reference(field, key, archived_agents).message
+
+
+def _missing_reference(field: str, key: str, archived_agents: Collection[str]) -> MissingReference:
+    """Return the warning about a reference to an entry that is not registered in code."""
     if field == "agents" and key in archived_agents:
-        return f"The agent '{key}' is archived."
-    return f"No {FIELD_KINDS[field].value} is registered as '{key}'."
+        return ArchivedAgent(field, key, f"The agent '{key}' is archived.")
+    return MissingReference(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")

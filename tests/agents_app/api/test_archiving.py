@@ -107,7 +107,7 @@ def test_dependents_are_named_before_archiving(api):
     assert refused.body["error"] == ("Agent concierge is a sub-agent of 'desk'. Send force=true to archive it anyway.")
     assert archived.status_code == 200
     warnings = api.get(agent_path("desk")).body["warnings"]
-    assert [(warning["field"], warning["key"]) for warning in warnings] == [("agents", "concierge")]
+    assert warnings == [{"field": "agents", "key": "concierge", "message": "The agent 'concierge' is archived."}]
     assert api.post(UNARCHIVE).status_code == 200
     assert api.get(agent_path("desk")).body["warnings"] == []
 
@@ -124,9 +124,9 @@ def test_a_stranger_does_not_see_that_a_sub_agent_is_archived(api, archived):
 
     warnings = api.create("desk", agents=["concierge", "secret"]).body["warnings"]
 
-    assert [warning["message"] for warning in warnings] == [
-        "The agent 'concierge' is archived.",
-        "No agent is registered as 'secret'.",
+    assert warnings == [
+        {"field": "agents", "key": "concierge", "message": "The agent 'concierge' is archived."},
+        {"field": "agents", "key": "secret", "message": "No agent is registered as 'secret'."},
     ]
 
 
