@@ -44,8 +44,8 @@ def suspension_number(run: AgentRun, call: PendingCall) -> int:
 def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]:
     """Return the chunks with which a stream begins that answers the decision about a call.
 
-    Clients expect the chunk of a call before its result, so those of the decided calls are repeated. If the run waits
-    for other calls, these follow, and it stays suspended.
+    Clients expect the chunk of a call before its result, so those of the decided calls are repeated. If the run still
+    waits for other calls, these follow, and it stays suspended.
     """
     calls = [*PendingCall.objects.filter(root_id=run.root_id or run.pk)]
     own = find_own_call(calls, run, call)
@@ -54,7 +54,8 @@ def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]
         build_chunk("tool-call", toolCallId=other.call_id, toolName=other.tool, args=other.current_arguments)
         for other in decided
     ]
-    if waiting := waiting_calls_below(run):
+    # Calls that wait since then are in the events that follow.
+    if waiting := [below for below in waiting_calls_below(run) if waited_before(below.call, call)]:
         chunks += [waiting_chunk(reachable.call, reachable.shown_id) for reachable in waiting]
         chunks.append(build_chunk(SUSPENDED_TYPE))
     return chunks
@@ -73,3 +74,8 @@ def find_own_call(calls: list[PendingCall], run: AgentRun, call: PendingCall) ->
 def is_decided_with(call: PendingCall, other: PendingCall) -> bool:
     """Return whether a call is decided and made its run wait together with another call."""
     return not call.is_open and (call.run_id, call.segment) == (other.run_id, other.segment)
+
+
+def waited_before(call: PendingCall, decided: PendingCall) -> bool:
+    """Return whether a call waited already when another one was decided."""
+    return decided.decided_at is None or call.created_at <= decided.decided_at

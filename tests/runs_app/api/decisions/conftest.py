@@ -39,6 +39,24 @@ class FinishingRunner:
         return True
 
 
+class AskingAgainRunner:
+    """A runner that lets a run wait for a second call at once."""
+
+    def dispatch(self, run_id):
+        run = AgentRun.objects.get(pk=run_id)
+        last = run.events.count()
+        result = {"toolCallId": "call-1", "toolName": "refund", "result": "Done", "isError": False}
+        again = {"toolCallId": "call-2", "toolName": "refund", "args": {}}
+        events = [("tool-result", result), ("tool-call", again), ("tool-call-approval", again), ("suspended", {})]
+        for number, (kind, payload) in enumerate(events, last + 1):
+            data = {"type": kind, "payload": payload}
+            RunEvent.objects.create(run=run, number=number, type=kind if kind == "suspended" else "chunk", data=data)
+        AgentRun.objects.filter(pk=run_id).update(status="suspended", suspended_at=timezone.now())
+        run.refresh_from_db()
+        PendingCallFactory(run=run, call_id="call-2", segment=run.segment)
+        return True
+
+
 @pytest.fixture
 def runner(monkeypatch):
     monkeypatch.setattr(resuming, "get_runner", FinishingRunner)

@@ -5,11 +5,13 @@ import json
 import pytest
 from django.utils import timezone
 
+from runs_app.approvals import resuming
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory
 from tests.runs_app.api.decisions.conftest import (
     QUESTION,
     STREAMS,
+    AskingAgainRunner,
     body_for,
     chunks,
     kinds,
@@ -128,6 +130,15 @@ def test_the_same_decision_again_streams_the_same(editor, run, call, runner):
     first, second = (kinds(send(editor, "approve-tool-call", **body)) for _ in range(2))
 
     assert first == second == ["tool-call", "tool-result", "step-start", "text-delta", "finish"]
+
+
+def test_a_repeated_decision_of_a_run_that_waits_again_shows_its_new_call_once(editor, run, call, monkeypatch):
+    monkeypatch.setattr(resuming, "get_runner", AskingAgainRunner)
+    body = body_for("", run, toolCallId="call-1")
+
+    first, second = (kinds(send(editor, "approve-tool-call", **body)) for _ in range(2))
+
+    assert first == second == ["tool-call", "tool-result", "tool-call", "tool-call-approval", "suspended"]
 
 
 def test_generate_forms_answer_as_generate(editor, run, call, runner):
