@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Case, When
@@ -16,6 +16,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
+from agents_app.api.idempotency import idempotency_key
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.generate_response import answer_response
@@ -29,6 +30,8 @@ from runs_app.api.stream_responses import (
 from runs_app.approvals.decisions import FOREIGN_CALL, Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision, NotSuspended
 from runs_app.approvals.lookup import find_call
+from runs_app.approvals.repeated_requests import RequestKey, decision_key, find_call_of_key
+from runs_app.engine.start.idempotency import idempotency_id
 from runs_app.events import streams
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
 from runs_app.events.network import NetworkConverter
@@ -40,6 +43,9 @@ from runs_app.requests.decisions import (
     ThreadDecisionBody,
     parse_decision_body,
 )
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 UNFIT_DECISION_STATUS = 422
 MAX_RUNS_OF_THREAD = 20  # the latest that wait, then the latest others, in which `send-tool-approval` looks for a call
@@ -146,8 +152,9 @@ class SendToolApprovalView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         body = parse_decision_body(ThreadDecisionBody, json_object_body(request))
-        call = find_call_in_thread(request, agent_id, body)
-        decide_for_caller(call, thread_decision(call, body), request)
+        key = requested_key(request)
+        call = find_call_of_repeat(key) or find_call_in_thread(request, agent_id, body)
+        decide_for_caller(call, thread_decision(call, body), request, key)
         return json_response({"accepted": True, "runId": call.root_id, "toolCallId": body["tool_call_id"]})
 
 
@@ -177,11 +184,25 @@ def decide_call_of_run(
 ) -> Decided:
     """Decide the call that a body names by `runId` and `toolCallId`."""
     run = get_run_of_agent(request, agent_id, body["run_id"])
-    call = find_visible_call(request, run, body.get("tool_call_id") or None)
+    key = requested_key(request)
+    call = find_call_of_repeat(key) or find_visible_call(request, run, body.get("tool_call_id") or None)
     # Before the decision, after which the run goes on and adds events.
     after = suspension_number(run, call)
     decision = replace(decision_for(call), mark=body.get("mark") or "")
-    return Decided(run, decide_for_caller(call, decision, request), after)
+    return Decided(run, decide_for_caller(call, decision, request, key), after)
+
+
+def requested_key(request: Request) -> RequestKey | None:
+    """Return the `Idempotency-Key` of a decision, or None if it has none."""
+    key = idempotency_key(request)
+    user = cast("User", request.user)  # the permission classes refuse anonymous callers
+    body = json_object_body(request)
+    return None if key is None else decision_key(idempotency_id(user, key), request.path, body)
+
+
+def find_call_of_repeat(key: RequestKey | None) -> PendingCall | None:
+    """Return the call that a request with this key has decided, or None."""
+    return None if key is None else find_call_of_key(key)
 
 
 def find_visible_call(request: Request, run: AgentRun, call_id: str | None) -> PendingCall:
@@ -194,10 +215,12 @@ def find_visible_call(request: Request, run: AgentRun, call_id: str | None) -> P
     return find_call(run, call_id)
 
 
-def decide_for_caller(call: PendingCall, decision: Decision, request: Request) -> PendingCall:
+def decide_for_caller(
+    call: PendingCall, decision: Decision, request: Request, key: RequestKey | None = None
+) -> PendingCall:
     """Store a decision of the caller. Raise a 422 with the paths of what does not fit the call."""
     try:
-        return decide(call, decision, request.user, PendingCall.Via.API)
+        return decide(call, decision, request.user, PendingCall.Via.API, key)
     except InvalidDecision as error:
         message = "The decision does not fit the call."
         raise ApiError(UNFIT_DECISION_STATUS, message, "invalid_decision", error.issues) from None

@@ -11,15 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django.db import transaction
-
 from agentcms.errors import ApiError
 from memory_app.models import Thread
 from memory_app.realms import memory_caller
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision
 from runs_app.approvals.lookup import waiting_calls_below
-from runs_app.approvals.repeated_messages import MessageKey, find_answered_call, message_key, save_key
+from runs_app.approvals.repeated_requests import RequestKey, find_answered_call, message_key
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start.idempotency import require_role_to_repeat, runs_of_key
 from runs_app.engine.thread_pools import run_blocking, run_db
@@ -65,24 +63,18 @@ def resume_by_message(
 
 
 def answer_question(
-    agent: ResolvedAgent, user: User, run: AgentRun, call: PendingCall, text: str, key: MessageKey | None
+    agent: ResolvedAgent, user: User, run: AgentRun, call: PendingCall, text: str, key: RequestKey | None
 ) -> tuple[AgentRun, PendingCall] | None:
     """Answer a waiting call with a text. Return None if the text is no answer."""
     try:
         data = ask_model(agent, call, text)
-        return None if data is None else (run, decide_with_key(call, data, user, key))
+        if data is None:
+            return None
+        decision = Decision(Verdict.RESUME, resume_data=data)
+        return run, decide(call, decision, user, PendingCall.Via.MESSAGE, key)
     except (ApiError, InvalidDecision) as error:
         log.info("The message did not answer call %s: %s", call.pk, error)
         return None if key is None else find_answered_call(key)  # a concurrent message with the same key was first
-
-
-def decide_with_key(call: PendingCall, data: object, user: User, key: MessageKey | None) -> PendingCall:
-    """Store the data that a message contains, together with the idempotency key of the message."""
-    with transaction.atomic():
-        decided = decide(call, Decision(Verdict.RESUME, resume_data=data), user, PendingCall.Via.MESSAGE)
-        if key is not None:
-            save_key(decided, key)
-    return decided
 
 
 def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) -> tuple[AgentRun, PendingCall] | None:

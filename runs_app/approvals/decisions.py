@@ -26,6 +26,7 @@ from agents_app.configuration.schema import Issue
 from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, InvalidDecision, NotSuspended
 from runs_app.approvals.expiry import has_expired
+from runs_app.approvals.repeated_requests import RequestKey, save_key
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall
 
@@ -66,10 +67,13 @@ class Decision:
     mark: str = ""
 
 
-def decide(call: PendingCall, decision: Decision, user: Caller, via: PendingCall.Via) -> PendingCall:
+def decide(
+    call: PendingCall, decision: Decision, user: Caller, via: PendingCall.Via, key: RequestKey | None = None
+) -> PendingCall:
     """Store a decision, and queue the next segment of the run if it was the last one that the run waited for.
 
-    The same decision by the same user again returns the call. Raise PermissionDenied, AlreadyDecided, CallExpired,
+    `key` is the idempotency key of the request, by which a repeated one finds the call. The same decision by the same
+    user again returns the call. Raise PermissionDenied, AlreadyDecided, CallExpired,
     ArgumentsChanged, NotSuspended, or InvalidDecision with wire paths.
     """
     decider = cast("User", user)  # anonymous users have no role
@@ -86,6 +90,8 @@ def decide(call: PendingCall, decision: Decision, user: Caller, via: PendingCall
             raise NotSuspended
         reject_unfit(call, decision)
         store_decision(call, decision, decider, via)
+        if key is not None:
+            save_key(call, key)
         continue_if_decided(run)
     return call
 

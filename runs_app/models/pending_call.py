@@ -149,7 +149,7 @@ class PendingCall(models.Model):
     reason = models.TextField(blank=True, default="", editable=False)
     edited_arguments = models.JSONField(null=True, editable=False)
     resume_data = models.JSONField(null=True, editable=False)
-    # Of the message that decided the call, if it had an idempotency key: a repeated message finds its answer.
+    # Of the message or the other request that decided the call, if it had an idempotency key: a repeat finds the call.
     message_key = models.UUIDField(null=True, editable=False)
     message_digest = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
