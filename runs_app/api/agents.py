@@ -103,7 +103,7 @@ class AnswerStreamView(JSONView):
         try:
             max_idle_ms = requested_idle_time(request, is_route=self.is_until_idle)
             run, after, first_chunks = start_requested_run(request, agent_id)
-            convert = NetworkConverter(run).convert if self.is_network else None
+            convert = NetworkConverter(run, after).convert if self.is_network else None
             numbered = accepts_event_ids(request)
             return stream_response(
                 run.pk,

@@ -283,6 +283,6 @@ def decision_stream(
         numbered=accepts_event_ids(request),
         redacted=not run.details_visible_to(request.user),
         first_chunks=chunks_after_decision(run, decided.call),
-        convert=NetworkConverter(run).convert if is_network else None,
+        convert=NetworkConverter(run, decided.after).convert if is_network else None,
         max_idle_ms=max_idle_ms,
     )

@@ -5,12 +5,13 @@ They are another view of the same events. No row stores them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
 from agentcms.wire.json_types import JSONObject
 from runs_app.events.stream_chunks import FINAL_TYPES, StreamChunk
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, RunEvent
 
 FROM_NETWORK = "NETWORK"
 TARGET_PREFIXES = ("agent", "workflow")  # of the names of tools that call these
@@ -21,15 +22,26 @@ COMPLETION_REASON = "The agent has answered."
 Payload = JSONObject
 
 
-class NetworkConverter:
-    """Converter of the events of one run into the chunks of a network, in order."""
+STATE_TYPES = ("step-start", "step-discarded", "text-delta", "tool-call")  # the events that change a converter
 
-    def __init__(self, run: AgentRun) -> None:
+
+class NetworkConverter:
+    """Converter of the events of one run into the chunks of a network, in order, beginning after a number."""
+
+    def __init__(self, run: AgentRun, after: int = 0) -> None:
         self.run = run
         self.task = network_task_of(run)
         self.iteration = 0  # of the routing agent: its requests to the model
         self.texts: list[str] = []  # of the current step
         self.calls: dict[str, tuple[str, str]] = {}  # the kind and the name of the target of each call, by its ID
+        if after:
+            self.skip_events(after)
+
+    def skip_events(self, last: int) -> None:
+        """Take notice of the events up to a number: the run counts its steps on, and its step may have begun."""
+        events = RunEvent.objects.filter(run=self.run.pk, number__lte=last, data__type__in=STATE_TYPES)
+        for chunk in events.order_by("number").values_list("data", flat=True).iterator():
+            deque(self.convert(chunk), maxlen=0)
 
     def convert(self, chunk: StreamChunk) -> Iterator[StreamChunk]:
         """Yield the chunks of a network for one event. Events that networks do not have are left out."""
