@@ -16,13 +16,11 @@ from runs_app.models import AgentRun, RunEvent
 FROM_NETWORK = "NETWORK"
 TARGET_PREFIXES = ("agent", "workflow")  # of the names of tools that call these
 TEXT_CHUNK_TYPES = ("step-start", "step-discarded", "text-start", "text-delta")
+STATE_TYPES = ("step-start", "step-discarded", "text-delta", "tool-call")  # the events that change a converter
 WAITING_EVENTS = {"tool-call-approval": "approval", "tool-call-suspended": "suspended"}
 COMPLETION_REASON = "The agent has answered."
 
 Payload = JSONObject
-
-
-STATE_TYPES = ("step-start", "step-discarded", "text-delta", "tool-call")  # the events that change a converter
 
 
 class NetworkConverter:
@@ -38,7 +36,7 @@ class NetworkConverter:
             self.skip_events(after)
 
     def skip_events(self, last: int) -> None:
-        """Take notice of the events up to a number: the run counts its steps on, and its step may have begun."""
+        """Read the events up to a number without returning chunks. The stream before has sent those."""
         events = RunEvent.objects.filter(run=self.run.pk, number__lte=last, data__type__in=STATE_TYPES)
         for chunk in events.order_by("number").values_list("data", flat=True).iterator():
             deque(self.convert(chunk), maxlen=0)

@@ -22,6 +22,16 @@ def test_a_network_answers_with_the_chunks_of_networks(editor, run, call, runner
     assert sent[-1]["payload"]["result"] == "Refunded."
 
 
+def test_a_network_goes_on_counting_its_iterations(editor, run, call, runner):
+    run.events.filter(number=1).update(type="step-start", data={"type": "step-start", "payload": {}})
+
+    sent = chunks(send(editor, "approve-network-tool-call", runId=str(run.pk)))
+
+    iterations = {chunk["type"]: chunk["payload"].get("iteration") for chunk in sent}
+    assert iterations["tool-execution-end"] == 1
+    assert iterations["network-execution-event-step-finish"] == iterations["routing-agent-end"] == 2
+
+
 @pytest.mark.parametrize("route", ["approve-network-tool-call", "decline-network-tool-call", "resume-network"])
 def test_a_network_that_waits_for_several_calls_says_which(editor, run, call, runner, route):
     PendingCallFactory(run=run, call_id="call-2")
