@@ -25,6 +25,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 from agentcms.wire.json_types import JSONMapping
 from runs_app.providers.demo_calls import build_call, requested_calls
 from runs_app.providers.demo_knowledge import is_search_result, quote_passages, search_calls
+from runs_app.providers.demo_reader import read_answer_of_person
 
 DEMO_MODEL_NAMES = ("echo", "storyteller")
 DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer stream
@@ -60,7 +61,8 @@ def demo_model(name: str, settings: JSONMapping) -> FunctionModel:
             yield calls
             return
         if info.output_tools:
-            yield {0: build_call(info.output_tools[0], 0, "; ".join(results) or answer_as_judge(prompt) or prompt)}
+            text = "; ".join(results) or answer_as_judge(prompt) or prompt
+            yield {0: read_answer_of_person(prompt, info) or build_call(info.output_tools[0], 0, text)}
             return
         for word in split_after_spaces(answer_text(name, prompts, results, info.instructions or "")):
             yield word

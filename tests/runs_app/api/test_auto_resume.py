@@ -13,6 +13,7 @@ from runs_app.building.answer_reader import read_reply
 from runs_app.calling import current
 from runs_app.models import AgentRun, PendingCall
 from runs_app.providers import table
+from runs_app.providers.demo_reader import read_data
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 
@@ -208,3 +209,39 @@ def test_the_model_that_reads_an_answer_gets_a_schema_without_references():
 
     assert asyncio.run(read_reply(model, "shirts", "Which size?", schema, "Hello")) is None
     assert seen == [{"size": {"enum": ["S", "L"]}}]
+
+
+@pytest.mark.parametrize(
+    ("message", "day"), [("On Wednesday, please", "Wednesday"), ("friday", "Friday"), ("tell me a joke", None)]
+)
+def test_the_demo_model_reads_the_choice_that_a_message_names(editor, clerk, message, day):
+    demo = {"provider": "demo", "name": "echo", "delay": 0}
+    clerk.edit({"model": demo, "tools": ["arrange-delivery"]})
+    body = {"memory": MEMORY, "autoResumeSuspendedTools": True}
+    waiting = editor.post(PATH, {**body, "messages": 'Use arrange-delivery {"order": "A-17"}'}).body
+
+    answer = editor.post(PATH, {**body, "messages": message}).body
+
+    assert (answer["runId"] == waiting["runId"]) == (day is not None)
+    assert day is None or f"delivered on {day}" in answer["text"]
+    assert AgentRun.objects.get(pk=waiting["runId"]).status == ("suspended" if day is None else "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"type": "boolean"}, "Yes, confirmed", True),
+        ({"type": "boolean"}, "No.", False),
+        ({"type": "boolean"}, "tell me a joke", None),
+        ({"type": "integer"}, "Make it 12", 12),
+        ({"type": "number"}, "a few", None),
+        ({"enum": [1, 2]}, "number 2", 2),
+        ({"type": "string"}, "Size M", "Size M"),
+        ({"enum": 5}, "5", None),
+    ],
+)
+@pytest.mark.parametrize("required", [["it"], []])
+def test_the_demo_model_reads_values_of_each_type(schema, text, value, required):
+    data = read_data({"type": "object", "properties": {"it": schema}, "required": required}, text)
+
+    assert data == (None if value is None else {"it": value})
