@@ -162,7 +162,8 @@ class TestAgent(Agent):
         return "written"
 
     async def do_environment(self, text):
-        return " ".join(sorted(os.environ))
+        """Return the value of a variable, or the names of all."""
+        return os.environ[text] if text else " ".join(sorted(os.environ))
 
     async def do_open(self, path):
         with open(path) as file:

@@ -9,6 +9,10 @@ class AcpError(OutsideError):
     """A failure of an ACP agent. The message contains no secrets."""
 
 
+class RecordChanged(Exception):
+    """The record of an agent was changed while a prompt waited for its turn."""
+
+
 class AgentEnded(AcpError):
     """The program of an agent ended. `stderr` is the end of what it wrote, without secrets."""
 

@@ -6,8 +6,8 @@ Imports the ACP library, which is heavy. Import this module only where an agent 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from weakref import WeakKeyDictionary
 from django.db import IntegrityError
 from django.utils import timezone
 
+from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.wire.validation import find_json_faults
 from runs_app.engine.thread_pools import run_db
 from tools_app.acp.connection.process import AgentProcess
-from tools_app.acp.table import AcpRecord, get_available_agent
+from tools_app.acp.errors import RecordChanged
+from tools_app.acp.table import AcpRecord, acp_table, get_available_agent, switched_off_reason
 from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
 from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
@@ -28,6 +30,7 @@ from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
 MAX_ACP_PROCESSES = 8  # of one event loop
 MAX_PROCESSES_OF_TEAM = 6  # for the runs of one team: others need not wait for its prompts
 PROCESS_IDLE_SECONDS = 600.0  # after which a process that nobody uses is ended
+CHECK_INTERVAL = 1.0  # seconds between checks whether the agents that run may still be used
 MAX_SESSION_ID_LENGTH = 256  # characters
 NEW_SESSION_MESSAGE = "The agent could not load its earlier session, so it does not remember this conversation."
 
@@ -61,10 +64,14 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
 
     def __init__(self) -> None:
         super().__init__(PoolLimits(MAX_ACP_PROCESSES, MAX_PROCESSES_OF_TEAM, PROCESS_IDLE_SECONDS))
+        self.checking: asyncio.Task[None] | None = None  # while there are processes
 
     @asynccontextmanager
     async def use(self, record: AcpRecord, place: WorkPlace) -> AsyncIterator[tuple[AgentProcess, str]]:
-        """Yield a running agent that nobody else uses meanwhile, and a note about its session. Raise AcpError."""
+        """Yield a running agent that nobody else uses meanwhile, and a note about its session.
+
+        Raise AcpError, and RecordChanged if the record was changed while this waited for its turn.
+        """
         keeps_session = record.persists_session and place.thread_id is not None
         key: ProcessKey | object = (place.owner_id, place.thread_id, record.key, record.revision)
         if not keeps_session:
@@ -73,8 +80,10 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
         slot = await self.take(key, place.owner_id, lambda: Slot(place.owner_id))
         try:
             async with slot.lock:
-                # Again: while this waited for its turn, the agent may have been disabled or deleted.
-                await run_db(get_available_agent, record.key)
+                # Again: while this waited for its turn, the agent may have been disabled, deleted or changed.
+                if (await run_db(get_available_agent, record.key)).revision != record.revision:
+                    raise RecordChanged
+                self.check_regularly()
                 note = ""
                 if slot.process is None or not slot.process.is_running:
                     slot.process, note = await start_process(record, place, keeps_session=keeps_session)
@@ -84,6 +93,28 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
             if slot.users == 1 and not (keeps_session and slot.is_running):
                 self.discard(key, slot)
             self.release(key, slot)
+
+    def check_regularly(self) -> None:
+        """End the processes of agents that are switched off or changed, from now until there are none."""
+        if self.checking is None or self.checking.done():
+            self.checking = asyncio.get_running_loop().create_task(self._check_regularly())
+
+    async def _check_regularly(self) -> None:
+        while self.entries:
+            await asyncio.sleep(CHECK_INTERVAL)
+            with suppress(*OUTAGE_ERRORS):  # the next check finds what this one could not read
+                self.end_outdated((await run_db(acp_table.get)).records)
+
+    def end_outdated(self, records: Mapping[str, AcpRecord]) -> None:
+        """End the processes of agents that may not be used any more, and idle ones of earlier records."""
+        for key, slot in list(self.entries.items()):
+            process = slot.process
+            if process is None:
+                continue
+            if reason := switched_off_reason(records, process.record):
+                process.switch_off(reason)
+            if reason or records[process.record.key].revision != process.record.revision:
+                self.close(key)  # unless a prompt is in progress
 
     def end(self, slot: Slot) -> None:
         """End the process of a slot."""

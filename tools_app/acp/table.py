@@ -15,6 +15,8 @@ from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
 from tools_app.programs.commands import ACP_COMMANDS
 
+DELETED_MESSAGE = "The ACP agent was deleted."
+
 
 @dataclass(frozen=True)
 class AcpRecord:
@@ -110,7 +112,15 @@ def get_available_agent(key: str) -> AcpRecord:
     """Return an agent that can be used. Raise AcpError with the reason otherwise."""
     record = acp_table.find(key)
     if record is None:
-        raise AcpError("The ACP agent was deleted.")
+        raise AcpError(DELETED_MESSAGE)
     if record.reason:
         raise AcpError(record.reason)
     return record
+
+
+def switched_off_reason(records: Mapping[str, AcpRecord], record: AcpRecord) -> str:
+    """Return why a record that was read earlier cannot be used any more, or a blank text."""
+    current = records.get(record.key)
+    if current is None or current.pk != record.pk:
+        return DELETED_MESSAGE
+    return current.reason

@@ -73,6 +73,7 @@ class AgentProcess:
     stderr: bytearray = field(default_factory=bytearray)
     is_broken: bool = False
     is_ending: bool = False
+    end_reason: str = ""  # a message for users, if the agent was switched off
     proxy: AddressProxy | None = None
 
     async def start(self, earlier_session: str = "") -> bool:
@@ -224,6 +225,11 @@ class AgentProcess:
 
     # --- The end
 
+    def switch_off(self, reason: str) -> None:
+        """End the program because its agent may not be used any more. A prompt in progress fails with the reason."""
+        self.end_reason = reason
+        self.kill_soon()
+
     def kill_soon(self) -> None:
         """End the program at once, unless it ends already."""
         if not self.is_ending:
@@ -263,9 +269,11 @@ class AgentProcess:
             self.stderr += part
             del self.stderr[:-STDERR_BUFFER_SIZE]
 
-    async def ended_error(self) -> AgentEnded:
+    async def ended_error(self) -> AcpError:
         """Return the error of a program that has ended, with the end of its standard error."""
         self.is_broken = True
+        if self.end_reason:
+            return AcpError(self.end_reason)
         code: int | None = None
         with suppress(TimeoutError):
             async with asyncio.timeout(END_TIMEOUT):

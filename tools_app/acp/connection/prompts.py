@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from acp.schema import Usage
+from acp.schema import PromptResponse, Usage
 
 from runs_app.engine.thread_pools import run_briefly, run_db
 from tools_app.acp.call_signal import acp_prompted
-from tools_app.acp.errors import AgentEnded
+from tools_app.acp.errors import AgentEnded, RecordChanged
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_permission_answers
 from tools_app.acp.sessions import WorkPlace, agent_pool
 from tools_app.acp.table import AcpRecord, get_available_agent
@@ -49,16 +50,9 @@ class Prompt:
     async def send(self) -> PromptResult:
         """Send the task, and again the same task after a decision. Raise AcpError."""
         record = await run_db(get_available_agent, self.key)
-        decisions = await run_db(self.load_decisions, record)
-        texts = [self.task, CONTINUE_MESSAGE] if decisions.answers else [self.task]
-        turn = PromptTurn(self.emit, decisions)
         started, outcome = time.monotonic(), "failed"
         try:
-            async with agent_pool().use(record, self.place) as (process, note):
-                if note:
-                    turn.add_activity("acp-session", message=note)
-                await run_briefly(process.client.workspace.reject_full)  # an earlier task may have filled it
-                response = await process.prompt(texts, turn)
+            turn, response = await self.prompt(record)
             outcome = "suspended" if response is None else "succeeded"
         except AgentEnded as error:
             outcome = "crashed"
@@ -72,6 +66,20 @@ class Prompt:
         if response.usage is not None:
             self.emit(Update("acp-usage", payload=response.usage.model_dump(by_alias=True, exclude_none=True)))
         return PromptResult(usage=response.usage, stop_reason=response.stop_reason)
+
+    async def prompt(self, record: AcpRecord) -> tuple[PromptTurn, PromptResponse | None]:
+        """Prompt the agent as soon as nobody else does. Return the answer, or None if a person must be asked first."""
+        while True:
+            with suppress(RecordChanged):
+                async with agent_pool().use(record, self.place) as (process, note):
+                    decisions = await run_db(self.load_decisions, record)
+                    turn = PromptTurn(self.emit, decisions)
+                    if note:
+                        turn.add_activity("acp-session", message=note)
+                    await run_briefly(process.client.workspace.reject_full)  # an earlier task may have filled it
+                    texts = [self.task, CONTINUE_MESSAGE] if decisions.answers else [self.task]
+                    return turn, await process.prompt(texts, turn)
+            record = await run_db(get_available_agent, self.key)
 
     def load_decisions(self, record: AcpRecord) -> Decisions:
         answers = load_permission_answers(self.place.run_id, self.call_id)
