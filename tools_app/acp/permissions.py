@@ -115,17 +115,18 @@ class Decisions:
     def answer(self, request: PermissionRequest) -> str | None:
         """Return the ID of the chosen option, blank for none, or None if a person must be asked."""
         reject = request.first_option("reject_once", "reject_always")
-        if self.policy == PermissionPolicy.FIRST_OPTION:
-            return request.options[0].id if request.options else ""
         if self.policy == PermissionPolicy.REJECT:
             return reject
-        if self.policy == PermissionPolicy.ALLOW_READS and request.kind in READ_KINDS:
-            return request.first_option("allow_once", "allow_always")
+        # Before the policies that allow something: one may have been chosen while the request waited for a person.
         if request.mark in self.answers:
             return request.option_like(self.answers.pop(request.mark))
         if (kind := self.always.get(request.mark)) is not None:
             side = kind.partition("_")[0]
             return request.first_option(f"{side}_once", f"{side}_always")
+        if self.policy == PermissionPolicy.FIRST_OPTION:
+            return request.options[0].id if request.options else ""
+        if self.policy == PermissionPolicy.ALLOW_READS and request.kind in READ_KINDS:
+            return request.first_option("allow_once", "allow_always")
         return None if self.can_ask else reject
 
 
