@@ -5,7 +5,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from uuid import UUID
 
@@ -31,6 +31,10 @@ from runs_app.models.pending_call import stored_call_id
 
 DECLINED_MESSAGE = "Tool call was not approved by the user."
 DELETED_TASK_MESSAGE = "The background task was deleted."
+LOST_TOOL_MESSAGE = (
+    "The tool '{name}' was not called. It was removed, changed or switched off while the call waited, so this agent "
+    "cannot use it any more."
+)
 
 # Of messages and of their parts: they have defaults, but without them no reader knows which class a JSON object is of.
 TYPE_NAMES = ("kind", "part_kind")
@@ -181,11 +185,10 @@ def current_arguments(part: ToolCallPart, segment: Segment) -> JSONObject:
 def changed_arguments(segment: Segment) -> dict[str, JSONObject]:
     """Return the arguments of the calls that people have changed, by the IDs that the model gave."""
     parts = {part.tool_call_id: part for part in last_calls(segment.messages)}
-    executed = {PendingCall.State.APPROVED, PendingCall.State.RESUMED}
     arguments = {
         call_id: current_arguments(parts[call_id], segment)
         for call_id, call in segment.calls.items()
-        if call.kind != PendingCall.Kind.CHILD and call.state in executed
+        if call.kind != PendingCall.Kind.CHILD and is_approved(call)
     }
     return {
         call_id: changed
@@ -194,8 +197,11 @@ def changed_arguments(segment: Segment) -> dict[str, JSONObject]:
     }
 
 
-def deferred_results(segment: Segment) -> DeferredToolResults | None:
-    """Return the decisions with which a segment begins, or None for the first segment."""
+def deferred_results(segment: Segment, tools: Container[str]) -> DeferredToolResults | None:
+    """Return the decisions with which a segment begins, or None for the first segment.
+
+    `tools` are the names of the tools that the agent has now.
+    """
     if not segment.calls:
         return None
     results = DeferredToolResults()
@@ -203,12 +209,24 @@ def deferred_results(segment: Segment) -> DeferredToolResults | None:
     for call_id, call in segment.calls.items():
         if call.kind == PendingCall.Kind.CHILD:
             results.calls[call_id] = awaited_result(call, segment)
-        elif call.state in {PendingCall.State.APPROVED, PendingCall.State.RESUMED}:
+        elif is_approved(call) and has_lost_tool(call, tools):
+            results.calls[call_id] = ToolFailed(LOST_TOOL_MESSAGE.format(name=call.tool))
+        elif is_approved(call):
             results.approvals[call_id] = ToolApproved(override_args=changed.get(call_id))
             results.metadata[call_id] = {"resumeData": call.resume_data}
         else:
             results.approvals[call_id] = ToolDenied(call.reason or DECLINED_MESSAGE)
     return results
+
+
+def is_approved(call: PendingCall) -> bool:
+    return call.state in {PendingCall.State.APPROVED, PendingCall.State.RESUMED}
+
+
+def has_lost_tool(call: PendingCall, tools: Container[str]) -> bool:
+    """Return whether the agent had the tool of a call when the call began to wait, and has it no more."""
+    # Tools of the memory are not among those of the agent, and their calls wait without a schema.
+    return call.arguments_schema is not None and call.tool not in tools
 
 
 def awaited_result(call: PendingCall, segment: Segment) -> object:

@@ -156,7 +156,7 @@ def model_run_context(
         prompt,
         output_type=output_types(deps.options),
         message_history=history or None,
-        deferred_tool_results=deferred_results(segment),
+        deferred_tool_results=deferred_results(segment, built.tools),
         deps=deps,
         model_settings=model_settings(deps.options),
         usage=segment.usage,
