@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +15,8 @@ from agentcms.api.parsers import json_object_body
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.background.task_streams import DEFAULT_MAX_IDLE_MS, follow_until_idle
-from runs_app.events.stream_chunks import StreamChunk
-from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
+from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk
+from runs_app.events.streams import Batch, ChunkConverter, EventStream, StreamSlot
 
 EVENT_STREAM = "text/event-stream"
 MAX_IDLE_MS = 60 * 60 * 1000
@@ -64,7 +64,7 @@ def stream_response(
 
     With `max_idle_ms`, the stream goes on until no background task is left, or until nothing happens for that long.
     """
-    batches = None if max_idle_ms is None else follow_until_idle(run_id, after, max_idle_ms / 1000)
+    batches = special_batches(run_id, after, first_chunks, max_idle_ms)
     stream = EventStream(
         run_id,
         after,
@@ -78,6 +78,18 @@ def stream_response(
     response = stream_of_blocks(stream)
     response["X-Run-ID"] = str(run_id)
     return response
+
+
+def special_batches(
+    run_id: UUID, after: int, first_chunks: Sequence[StreamChunk], max_idle_ms: int | None
+) -> Iterator[Batch] | None:
+    """Return what a stream sends after its first chunks, if that is not simply the events of the run."""
+    if max_idle_ms is not None:
+        return follow_until_idle(run_id, after, max_idle_ms / 1000)
+    if first_chunks and first_chunks[-1]["type"] == SUSPENDED_TYPE:
+        # The run may have gone on already: the stream of whoever has decided its other calls has these events.
+        return iter(())
+    return None
 
 
 def stream_of_blocks(blocks: Iterable[bytes]) -> StreamingHttpResponse:

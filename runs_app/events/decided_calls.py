@@ -45,7 +45,7 @@ def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]
     """Return the chunks with which a stream begins that answers the decision about a call.
 
     Clients expect the chunk of a call before its result, so those of the decided calls are repeated. If the run still
-    waits for other calls, these follow, and it stays suspended.
+    waits for other calls, these follow, and end the stream.
     """
     calls = [*PendingCall.objects.filter(root_id=run.root_id or run.pk)]
     own = find_own_call(calls, run, call)
@@ -54,8 +54,9 @@ def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]
         build_chunk("tool-call", toolCallId=other.call_id, toolName=other.tool, args=other.current_arguments)
         for other in decided
     ]
-    # Calls that wait since then are in the events that follow.
-    if waiting := [below for below in waiting_calls_below(run) if waited_before(below.call, call)]:
+    waiting = waiting_calls_below(run)
+    # Otherwise the run has gone on, and calls for which it waits since then are in the events that follow.
+    if any(waited_before(reachable.call, call) for reachable in waiting):
         chunks += [waiting_chunk(reachable.call, reachable.shown_id) for reachable in waiting]
         chunks.append(build_chunk(SUSPENDED_TYPE))
     return chunks

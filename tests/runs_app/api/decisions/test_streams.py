@@ -107,6 +107,17 @@ def test_a_run_that_waits_for_other_calls_stays_suspended(editor, run, call, run
     assert last[-1]["type"] == "finish"
 
 
+def test_of_two_decisions_at_once_the_first_stream_ends_with_the_wait(editor, run, call, runner):
+    PendingCallFactory(run=run, call_id="call-2")
+    body = body_for("", run)
+
+    # No stream is read before both decisions are stored.
+    first, last = (send(editor, "approve-tool-call", **body, toolCallId=name) for name in ("call-1", "call-2"))
+
+    assert kinds(last) == ["tool-call", "tool-call", "tool-result", "step-start", "text-delta", "finish"]
+    assert kinds(first) == ["tool-call", "tool-call-approval", "suspended"]
+
+
 def test_a_call_of_a_sub_agent_is_decided_by_the_call_of_the_run(editor, run, user, runner):
     child = RunFactory(agent=AgentFactory(), parent=run, root_id=run.pk, requested_by=user, suspended=True, chunks=[])
     PendingCallFactory(
