@@ -70,7 +70,11 @@ class BaseForm(forms.ModelForm):
         return [*local_embedders().items()]
 
     def save_settings(self) -> None:
-        """Store the settings of an existing base. Its index stays what a job may have made of it meanwhile."""
+        """Store the settings of an existing base, inside a transaction. Raise NotFound if it was deleted meanwhile.
+
+        Its index stays what a job may have made of it.
+        """
+        KnowledgeBase.objects.get_locked(self.instance.pk)
         self.instance.save(update_fields=[*self.fields, "updated_at"])
         self.instance.refresh_from_db(fields=["index"])
 

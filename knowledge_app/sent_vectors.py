@@ -56,7 +56,7 @@ def dimension_of_embedder(name: str) -> int:
 def create_index(base: KnowledgeBase, name: str, dimension: int) -> None:
     """Create an index. Repeating it does nothing. Raise Conflict for another dimension, or for too many."""
     with transaction.atomic():
-        KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+        KnowledgeBase.objects.get_locked(base.pk)
         index = KnowledgeIndex.objects.filter(base=base, name=name).first()
         if index is None and base.indexes.count() >= MAX_INDEXES:
             raise Conflict(f"A knowledge base has at most {MAX_INDEXES} indexes. Delete one first.")
@@ -68,10 +68,10 @@ def create_index(base: KnowledgeBase, name: str, dimension: int) -> None:
 
 def delete_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
     """Delete an index with its vectors. Raise Conflict for that of the documents."""
-    if index.pk == base.index_id:
-        raise Conflict(f"The index {index.name} has the documents. Delete the knowledge base instead.")
     with transaction.atomic():
-        KnowledgeBase.objects.filter(pk=base.pk).lock()
+        # As it is now: a rebuild may have let this index take the place of the one that the base had.
+        if index.pk == KnowledgeBase.objects.get_locked(base.pk).index_id:
+            raise Conflict(f"The index {index.name} has the documents. Delete the knowledge base instead.")
         index.delete()
 
 
@@ -139,7 +139,7 @@ def upsert(
 def lock_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
     """Lock an index for vectors. Raise Conflict if it was deleted or replaced meanwhile."""
     # The base first, as all that lock both: `finish_rebuild` does, and two could wait for each other.
-    KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+    KnowledgeBase.objects.get_locked(base.pk)
     if KnowledgeIndex.objects.select_for_update().filter(pk=index.pk).first() is None:
         raise Conflict(f"The index {index.name} was deleted or rebuilt meanwhile. Send the vectors again.")
 

@@ -104,7 +104,7 @@ class BaseView(JSONView):
         reject_fixed(fields, base)
         with transaction.atomic():
             # Read again: `save()` writes all columns, and a job may have replaced the index meanwhile.
-            base = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+            base = KnowledgeBase.objects.get_locked(base.pk)
             apply_base(base, fields)
             base.save()
             if base.is_outdated:

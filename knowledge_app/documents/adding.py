@@ -38,8 +38,8 @@ def add_content(
 ) -> Document:
     """Add a document, or replace the one of this name, and index it in a job.
 
-    Raise DocumentError and DocumentQuotaExceeded. An equal document that is indexed already is left as it is. Without
-    `metadata`, a document keeps its own.
+    Raise DocumentError, DocumentQuotaExceeded and NotFound. An equal document that is indexed already is left as it
+    is. Without `metadata`, a document keeps its own.
     """
     name = checked_name(name)
     reject_empty(content)
@@ -99,7 +99,7 @@ def _store(
         reject_invalid_metadata(metadata)
     with transaction.atomic():
         # Lock the base: two uploads of one name would otherwise both create it.
-        KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+        KnowledgeBase.objects.get_locked(base.pk)
         document = Document.objects.filter(base=base, name=name).without_content().first()
         if document is None:
             document = Document(base=base, name=name, created_by_name=getattr(user, "username", ""))

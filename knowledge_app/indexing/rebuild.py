@@ -24,9 +24,12 @@ def create_live_index(base: KnowledgeBase) -> KnowledgeIndex:
 
 
 def begin_rebuild(base: KnowledgeBase) -> KnowledgeIndex:
-    """Return the index that is built for the settings of a base: that of a killed job, or a new one."""
+    """Return the index that is built for the settings of a base: that of a killed job, or a new one.
+
+    Raise NotFound if the base was deleted.
+    """
     with transaction.atomic():
-        base = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
+        base = KnowledgeBase.objects.get_locked(base.pk)
         building = KnowledgeIndex.objects.filter(base=base, is_building=True)
         if (index := building.filter(**base.settings_of_index).first()) is not None:
             return index

@@ -10,6 +10,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
+from agentcms.errors import NotFound
 from agentcms.vectors import UnknownEmbedder, find_embedder
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import key_error
@@ -30,6 +31,13 @@ class KnowledgeBaseQuerySet(OwnedQuerySet["KnowledgeBase"]):
     def lock(self) -> None:
         """Lock the bases. Whoever changes what they have does so first, or two could wait for each other."""
         list(self.order_by("pk").select_for_update(of=("self",)).values_list("pk"))
+
+    def get_locked(self, base_id: int) -> KnowledgeBase:
+        """Return a base as it is now, locked until the transaction ends. Raise NotFound if it was deleted."""
+        base = self.select_for_update(of=("self",)).filter(pk=base_id).first()
+        if base is None:
+            raise NotFound("The knowledge base was deleted meanwhile.")
+        return base
 
 
 class KnowledgeBase(models.Model):

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.role import Role
 from agentcms.db.locks import reserve_new_key
-from agentcms.errors import ApiError, Conflict
+from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.sub_agents import listed_agents, name_agents
@@ -97,10 +97,14 @@ def edit(request: HttpRequest, key: str) -> HttpResponse:
     form = BaseForm(request.POST or None, instance=base, owners=[])
     if not form.is_valid():
         return render_settings(request, form, base)
-    with transaction.atomic():
-        form.save_settings()
-        if base.is_outdated:
-            enqueue_reindexing(base, request.user)
+    try:
+        with transaction.atomic():
+            form.save_settings()
+            if base.is_outdated:
+                enqueue_reindexing(base, request.user)
+    except NotFound as error:
+        messages.error(request, error.error)
+        return redirect("knowledge:list")
     messages.success(request, f"{base.name} was saved.")
     return redirect("knowledge:view", base.key)
 
