@@ -19,9 +19,11 @@ from agents_app.configuration.schema import ConfigError, Issue
 TAG_BY_TYPE = {"user-message": "user", "reactive": "system-reminder"}  # other types are their own tags
 USER_TAG = "user"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-NAME_MESSAGE = "A name consists of letters, digits, '_', '.' and '-', and begins with a letter or '_'."
-VALUE_MESSAGE = "This must be a text, a number, true, false or null."
 MAX_SIGNAL_NAME_LENGTH = 100
+NAME_MESSAGE = (
+    f"A name has 1 to {MAX_SIGNAL_NAME_LENGTH} letters, digits, '_', '.' and '-', and begins with a letter or '_'."
+)
+VALUE_MESSAGE = "This must be a text, a number, true, false or null."
 
 AttributeValue = str | int | float | bool | None
 

@@ -121,6 +121,8 @@ def ui_messages(messages: Iterable[WireMessage]) -> list[WireMessage]:
             "createdAt": message["createdAt"],
             "content": message["content"].get("content", ""),
             "parts": message["content"]["parts"],
+            # The attributes and the metadata of a signal, with which pages show names and pictures.
+            **({"metadata": message["content"]["metadata"]} if "metadata" in message["content"] else {}),
         }
         for message in messages
     ]

@@ -16,7 +16,7 @@ from runs_app.requests.memory import MAX_METADATA_KB
 from runs_app.requests.request_context import parse_request_context
 from runs_app.thread_signals.sending import IfActive, IfIdle
 
-MAX_NAME_LENGTH = 256
+MAX_SIGNAL_ID_LENGTH = 256
 CONTENTS_MESSAGE = "This must be a text or a list of text parts. Leave out files."
 
 Behavior = TypeVar("Behavior", IfActive, IfIdle)
@@ -98,12 +98,13 @@ def parse_signal(value: JSONValue, path: str) -> Signal:
 
 
 def _name_issues(value: JSONMapping, path: str) -> Iterator[Issue]:
-    for name in ("id", "type", "tagName"):
+    key = value.get("id")
+    if not (key is None or (isinstance(key, str) and len(key) <= MAX_SIGNAL_ID_LENGTH)):
+        yield Issue(f"{path}.id", f"This must be a text of at most {MAX_SIGNAL_ID_LENGTH} characters.")
+    for name in ("type", "tagName"):
         text = value.get(name)
-        is_text = isinstance(text, str) and len(text) <= MAX_NAME_LENGTH
-        if not (is_text or (text is None and name != "type")):
-            yield Issue(f"{path}.{name}", f"This must be a text of at most {MAX_NAME_LENGTH} characters.")
-        elif name != "id" and text and not is_name(text):
+        is_optional = name == "tagName" and text in (None, "")
+        if not is_optional and not (isinstance(text, str) and is_name(text)):
             yield Issue(f"{path}.{name}", NAME_MESSAGE)
 
 

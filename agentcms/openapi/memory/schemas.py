@@ -138,7 +138,7 @@ MEMORY_FIELDS: dict[str, str] = {
     "title": "The title of the thread.",
     "role": "Who speaks: user, assistant, or signal for an event that the agent was told of.",
     "content": "The parts of the message: texts and tool invocations.",
-    "uiMessages": "The messages of the page in the form that user interfaces show.",
+    "uiMessages": "The messages of the page in the form that user interfaces show, with their metadata.",
     "clonedMessages": "The messages of the copy.",
     "newThreadId": "The ID of the copy. The default is a new one.",
     "messageLimit": "Only so many of the newest messages.",

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access_app.models import ApiKey
+from memory_app.history.signal_markup import NAME_MESSAGE
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
 from memory_app.models import Message, Participant, Thread
 from runs_app.events import thread_streams
@@ -82,6 +83,21 @@ def test_a_signal_is_listed_with_its_type_and_attributes(caller):
         "a": 1,
         "signal": {"type": "reactive", "tagName": "", "attributes": {"pr": 1}},
     }
+
+
+def test_a_user_interface_gets_the_attributes_and_the_metadata_of_a_signal(caller):
+    signal = {"type": "user", "contents": "Hi", "attributes": {"name": "Devin"}, "metadata": {"avatar": "d.png"}}
+    caller.post(f"{AT}/signals", {"signal": signal, "ifIdle": {"behavior": "persist"}, **TARGET})
+    caller.post("/api/memory/save-messages", {"messages": [{**TARGET, "role": "user", "content": "Plain"}]})
+
+    signalled, plain = caller.get(MESSAGES).body["uiMessages"]
+
+    assert signalled["content"] == "Hi"
+    assert signalled["metadata"] == {
+        "avatar": "d.png",
+        "signal": {"type": "user", "tagName": "", "attributes": {"name": "Devin"}},
+    }
+    assert "metadata" not in plain
 
 
 @pytest.mark.parametrize("situation", ["ifActive", "ifIdle"])
@@ -174,6 +190,15 @@ def test_all_faults_of_a_signal_are_reported_at_once(caller):
     refused = caller.post(f"{AT}/signals", {"signal": signal, **TARGET})
 
     assert {issue["field"] for issue in refused.body["issues"]} == {"signal.type", "signal.attributes.1x"}
+
+
+@pytest.mark.parametrize("name", [None, 7, "", "x" * 101])
+def test_the_type_of_a_signal_has_one_limit_which_its_error_names(caller, name):
+    refused = caller.post(f"{AT}/signals", {"signal": {"type": name, "contents": "x"}, **TARGET})
+
+    (issue,) = refused.body["issues"]
+    assert (issue["field"], issue["message"]) == ("signal.type", NAME_MESSAGE)
+    assert "1 to 100 letters" in NAME_MESSAGE
 
 
 STRANGERS = {
