@@ -38,7 +38,8 @@ def thread_for(
     if configuration.get("memory") is None:
         return ItemThread()
     named = result.item_version.metadata or {}
-    if isinstance(named.get("threadId"), str):
+    # A blank one, such as an empty cell of an imported file, names none.
+    if isinstance(named.get("threadId"), str) and named["threadId"]:
         return own_thread(named, user)
     options = experiment.memory
     resource = options.get("resource") or resource_in(experiment.request_context) or f"experiment-{experiment.pk}"

@@ -12,13 +12,16 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, val
 from evals_app.datasets.schema import Keys, Text
 from evals_app.experiments.memory import RESOURCE_NAMES
 from evals_app.scorers.results import ScoreValue
+from memory_app.history.threads import is_thread_key
 from memory_app.realms import RESOURCE_MESSAGE, is_resource_key
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
+MAX_THREAD_LENGTH = 128  # the ID of the experiment is added to it
 MAX_SEED = 2**31 - 1 - MAX_REPEATS  # plus the number of the repeat, it fits the integers of all providers
 
 VERSIONS_MESSAGE = "Sub-agents run at their live versions. Omit this. Select the version of the agent by agentVersion."
+THREAD_MESSAGE = f"This must be a text of 1 to {MAX_THREAD_LENGTH} printable characters without a slash."
 ONLY_AGENTS_MESSAGE = "Only experiments over agents have this. Leave it out."
 
 
@@ -38,7 +41,7 @@ class ExperimentMemory(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    thread: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    thread: Annotated[str, Field(min_length=1, max_length=MAX_THREAD_LENGTH)] | None = None
     resource: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
@@ -180,17 +183,21 @@ def parse_experiment(body: object) -> JSONObject:
         issues.append(Issue("versions", VERSIONS_MESSAGE))
     if options.get("target_type") in ("workflow", "scorer"):
         issues += [Issue(name, ONLY_AGENTS_MESSAGE) for name in ("memory", "seed") if options.get(name) is not None]
-    issues += resource_issues(options)
+    issues += memory_issues(options)
     if issues:
         raise ConfigError(issues)
     return options
 
 
-def resource_issues(options: JSONObject) -> list[Issue]:
-    """Return an issue for each named resource that no conversation may have."""
-    context = options.get("request_context") or {}
+def memory_issues(options: JSONObject) -> list[Issue]:
+    """Return an issue for each named thread or resource that no conversation may have."""
+    context, memory = options.get("request_context") or {}, options.get("memory") or {}
     named = {f"requestContext.{name}": context.get(name) for name in RESOURCE_NAMES}
-    named["memory.resource"] = (options.get("memory") or {}).get("resource")
+    named["memory.resource"] = memory.get("resource")
     # A blank one counts as none, and anything but a text is ignored.
     texts = {field: value for field, value in named.items() if isinstance(value, str) and value}
-    return [Issue(field, RESOURCE_MESSAGE) for field, value in texts.items() if not is_resource_key(value)]
+    issues = [Issue(field, RESOURCE_MESSAGE) for field, value in texts.items() if not is_resource_key(value)]
+    thread = memory.get("thread")
+    if thread is not None and not is_thread_key(thread):
+        issues.append(Issue("memory.thread", THREAD_MESSAGE))
+    return issues

@@ -62,13 +62,21 @@ def test_with_a_thread_for_each_item_nothing_is_recalled(editor, agent, body):
         ({"requestContext": {"resourceId": "x" * 300}}, "requestContext.resourceId"),
         ({"requestContext": {"mastra__resourceId": "a\n"}}, "requestContext.mastra__resourceId"),
         ({"memory": {"thread": "per-item", "resource": " "}}, "memory.resource"),
+        ({"memory": {"thread": "eval/thread"}}, "memory.thread"),
+        ({"memory": {"thread": "eval\tthread"}}, "memory.thread"),
     ],
 )
-def test_a_resource_that_no_conversation_may_have_starts_no_experiment(editor, agent, body, field):
+def test_a_thread_or_resource_that_no_conversation_may_have_starts_no_experiment(editor, agent, body, field):
     with pytest.raises(ConfigError) as refused:
         new_experiment(make_dataset("One"), editor, agent, **body)
 
     assert [issue.field for issue in refused.value.issues] == [field]
+
+
+def test_a_blank_thread_of_an_item_names_none(editor, agent):
+    dataset = make_dataset({"input": "One", "metadata": {"threadId": "", "resourceId": ""}})
+
+    assert run_experiment(dataset, editor, agent).succeeded_count == 1
 
 
 def test_an_item_without_a_thread_does_not_use_the_memory_of_its_user(editor):
