@@ -40,6 +40,8 @@ class VectorAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Thread", ordering="thread")
     def conversation(self, vector: Vector) -> str:
+        if vector.thread.experiment_id is not None:  # threads of experiments have no page
+            return vector.thread.key
         # A realm has the name of a team, such as R&D.
         url = f"{reverse('threads:view', args=[vector.thread.key])}?{urlencode({'realm': vector.thread.realm})}"
         return format_html('<a href="{}">{}</a>', url, vector.thread.key)

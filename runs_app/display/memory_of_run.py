@@ -38,7 +38,7 @@ def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
     scope, revision = str(working.get("scope", "")), working.get("revision")
     observed: JSONObject = stored.get("observations") or {}
     return RunMemory(
-        url_of_run_thread(run),
+        url_of_run_thread(run, user),
         stored.get("messages"),
         scope,
         revision,
@@ -50,15 +50,23 @@ def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
 
 def find_observations(run: AgentRun, ids: Sequence[int], user: Caller) -> str:
     """Return the observations that a run was given, if the user may read their thread."""
-    if not ids or run.thread is None or not Thread.objects.readable_on_pages(user).filter(pk=run.thread.pk).exists():
+    if not ids or run.thread is None or not may_read_thread(run.thread, user):
         return ""
     rows = Observation.objects.filter(pk__in=ids, thread=run.thread_id).order_by("first")
     return "\n".join(rows.values_list("text", flat=True))
 
 
-def url_of_run_thread(run: AgentRun) -> str:
-    """Return the URL of the page of the thread of a run, or a blank text."""
-    if run.thread is None or run.thread.realm is None:
+def may_read_thread(thread: Thread, user: Caller) -> bool:
+    """Return whether a user may read the page of a thread."""
+    return Thread.objects.readable_on_pages(user).filter(pk=thread.pk).exists()
+
+
+def url_of_run_thread(run: AgentRun, user: Caller) -> str:
+    """Return the URL of the page of the thread of a run, or a blank text if the user has no such page.
+
+    Threads of experiments have none.
+    """
+    if run.thread is None or run.thread.realm is None or not may_read_thread(run.thread, user):
         return ""
     url = reverse("threads:view", args=[run.thread.key])
     return f"{url}?{urlencode({'realm': run.thread.realm})}"

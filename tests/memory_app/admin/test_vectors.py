@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from uuid import uuid4
 
 import pytest
 from django.urls import reverse
@@ -61,6 +62,16 @@ def test_a_vector_links_to_its_conversation_in_the_realm_of_a_team(superuser, th
     link = re.search(r'href="(/threads/[^"]*)"', superuser.get(LIST).content.decode())[1]
 
     assert superuser.get(unescape(link)).context["thread"] == thread
+
+
+def test_a_vector_of_an_experiment_has_no_link_because_its_thread_has_no_page(superuser, thread):
+    thread.experiment_id = uuid4()
+    thread.save()
+
+    page = superuser.get(LIST).content.decode()
+
+    assert thread.key in page
+    assert f"/threads/{thread.key}" not in page
 
 
 def test_vectors_are_listed_without_texts_and_cannot_be_changed(superuser, thread):

@@ -1,5 +1,7 @@
 """The memory that the page of a run shows."""
 
+from uuid import uuid4
+
 import pytest
 
 from memory_app.models import Participant
@@ -27,3 +29,17 @@ def test_only_its_user_and_publishers_see_the_working_memory_of_the_resource(rol
     may_read = role == "publisher" and not is_participant
     assert build_memory(run, guest).text == ("Ann likes tea" if may_read else "")
     assert build_memory(run, owner).text == "Ann likes tea"
+
+
+def test_only_a_thread_that_the_user_may_open_is_linked():
+    """Threads of experiments have no page, and a participant who was removed has none any more."""
+    owner, guest = member("editor"), member("editor")
+    thread = add_thread(owner)
+    run = RunFactory(requested_by=guest, thread=thread, remembered={"messages": 2})
+
+    assert build_memory(run, owner).thread_url == f"/threads/{thread.key}?realm={thread.realm}"
+    assert build_memory(run, guest).thread_url == ""
+
+    thread.experiment_id = uuid4()
+    thread.save()
+    assert build_memory(run, owner).thread_url == ""
