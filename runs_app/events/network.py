@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
 from runs_app.events.stream_chunks import FINAL_TYPES, StreamChunk
 from runs_app.models import AgentRun, RunEvent
@@ -31,6 +32,7 @@ class NetworkConverter:
         self.task = network_task_of(run)
         self.iteration = 0  # of the routing agent: its requests to the model
         self.texts: list[str] = []  # of the current step
+        self.answer: Payload = {}  # with the `object` of an answer that is one
         self.calls: dict[str, tuple[str, str]] = {}  # the kind and the name of the target of each call, by its ID
         if after:
             self.skip_events(after)
@@ -56,6 +58,8 @@ class NetworkConverter:
             yield self.waiting(payload, WAITING_EVENTS[kind])
         elif kind == "step-finish":
             yield self.step_finish(is_complete=False)
+        elif kind == "object-result":
+            yield self.object_result(payload)
         elif kind in FINAL_TYPES:
             yield from self.end(kind, payload)
 
@@ -123,6 +127,12 @@ class NetworkConverter:
             iteration=self.iteration,
         )
 
+    def object_result(self, payload: Payload) -> StreamChunk:
+        """Return the chunk of an answer that is an object. The result of the run is its JSON."""
+        self.answer = {"object": payload["object"]}
+        self.texts = [text_or_json(payload["object"])]
+        return {"type": "network-object-result", "from": FROM_NETWORK, "payload": self.answer}
+
     def end(self, kind: str, payload: Payload) -> Iterator[StreamChunk]:
         """Yield the last chunks. Clients read the result from the very last one."""
         usage = payload.get("usage") or {}
@@ -138,7 +148,7 @@ class NetworkConverter:
             yield self.build("routing-agent-abort", primitiveType="routing", primitiveId=self.run.agent_key)
         else:
             yield self.build("routing-agent-end", **ended, selectionReason="", usage=usage)
-            finished = {"completionReason": COMPLETION_REASON, "isOneOff": False, "usage": usage}
+            finished = {"completionReason": COMPLETION_REASON, "isOneOff": False, "usage": usage, **self.answer}
             yield self.build("network-execution-event-finish", **ended, **finished)
         yield self.step_finish(is_complete=kind == "finish")
 

@@ -1,5 +1,7 @@
 """Answers that fit a JSON Schema of the caller."""
 
+import json
+
 import pytest
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
@@ -10,6 +12,7 @@ from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, chunks
+from tests.runs_app.api.decisions.conftest import chunks as streamed_chunks
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -39,6 +42,23 @@ def test_the_answer_is_an_object_that_fits_the_schema(editor, durable):
     assert (answer.body["finishReason"], answer.body["toolCalls"], answer.body["warnings"]) == ("stop", [], [])
     assert chunks(run, "object-result")[0]["payload"] == {"object": answer.body["object"]}
     assert chunks(run, "step-finish")[-1]["payload"]["stepResult"]["reason"] == "stop"
+
+
+def test_a_network_answers_with_the_object_and_its_json(editor):
+    body = {"messages": "Lisbon for 3 days", "structuredOutput": {"schema": SCHEMA}}
+    answer = editor.client.post("/api/agents/concierge/network", body, content_type="application/json")
+
+    sent = streamed_chunks(answer)
+    trip = {"city": "Lisbon for 3 days", "days": 3}
+    assert [chunk["type"] for chunk in sent[-4:]] == [
+        "network-object-result",
+        "routing-agent-end",
+        "network-execution-event-finish",
+        "network-execution-event-step-finish",
+    ]
+    assert sent[-4]["payload"] == {"object": trip}
+    assert sent[-2]["payload"]["object"] == trip
+    assert json.loads(sent[-1]["payload"]["result"]) == trip
 
 
 @pytest.mark.parametrize("durable", [True, False])
