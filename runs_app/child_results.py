@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 from runs_app.models import AgentRun
 
 AGENT_STOPPED_MESSAGE = "The agent '{key}' was stopped."
+DELETED_AGENT_MESSAGE = "The agent was deleted while it worked."
 
 
 class RunResult(NamedTuple):

@@ -15,8 +15,6 @@ from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from runs_app.models.run import LEASE_DURATION
 
-DELETED_AGENT_MESSAGE = "The agent was deleted while it worked."
-
 
 def continue_if_decided(run: AgentRun) -> bool:
     """Queue the next segment of a run if no call is left for which it waits. The caller has locked the row.

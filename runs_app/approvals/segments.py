@@ -19,11 +19,10 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.background_tasks import OVERRIDE
 from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
-from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE
 from runs_app.approvals.suspending import new_call, rule_columns
 from runs_app.building.background_tools import without_override
 from runs_app.building.tools import AgentTool, to_tool_result
-from runs_app.child_results import RunResult, SubAgentError, child_output
+from runs_app.child_results import DELETED_AGENT_MESSAGE, RunResult, SubAgentError, child_output
 from runs_app.engine.context import ProcessedParts
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, BackgroundTask, PendingCall

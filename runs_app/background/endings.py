@@ -8,10 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from agentcms.db.after_commit import call_after_commit
-from runs_app.approvals.resuming import DELETED_AGENT_MESSAGE, settle_task_call
+from runs_app.approvals.resuming import settle_task_call
 from runs_app.background.end_signal import task_ended
 from runs_app.background.slots import fill_slots
-from runs_app.child_results import RunResult, SubAgentError, child_output
+from runs_app.child_results import DELETED_AGENT_MESSAGE, RunResult, SubAgentError, child_output
 from runs_app.engine import run_ends
 from runs_app.models import AgentRun, BackgroundTask
 from runs_app.models.background_task import TaskStatus

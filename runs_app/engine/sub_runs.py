@@ -15,7 +15,13 @@ from agents_app.configuration.references import missing_reference_message
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
-from runs_app.child_results import AGENT_STOPPED_MESSAGE, RunResult, SubAgentError, child_output
+from runs_app.child_results import (
+    AGENT_STOPPED_MESSAGE,
+    DELETED_AGENT_MESSAGE,
+    RunResult,
+    SubAgentError,
+    child_output,
+)
 from runs_app.engine import leases, run_ends
 from runs_app.engine.context import CallSubAgent
 from runs_app.engine.journal import interrupting_outages
@@ -207,7 +213,7 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
     """Return the output of a child run, which this process executes unless another one does.
 
     Raise RunInterrupted if this process stops meanwhile: then another one continues both runs. Raise ChildSuspended
-    if the child run waits for a person.
+    if the child run waits for a person, and SubAgentError if it is deleted.
     """
     claimed_at = time.monotonic()
     # An earlier attempt of a background task may have left the child run to this one in the same process.
@@ -225,8 +231,16 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
         claimed_at = time.monotonic()
         claimed = await run_db(leases.claim, child.pk, engine.holder)
         if claimed is None:
-            await run_db(child.refresh_from_db, fields=["status", "output", "error"])
+            await run_db(read_end, child)
     return child_output(child.agent_key, RunResult.of_row(child))
+
+
+def read_end(child: AgentRun) -> None:
+    """Read how a child run has ended, if it has. Raise SubAgentError if it was deleted."""
+    try:
+        child.refresh_from_db(fields=["status", "output", "error"])
+    except AgentRun.DoesNotExist:
+        raise SubAgentError(DELETED_AGENT_MESSAGE) from None
 
 
 def is_suspended(run_id: UUID) -> bool:

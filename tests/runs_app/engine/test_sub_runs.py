@@ -1,7 +1,9 @@
 """Runs of sub-agents."""
 
+import asyncio
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,3 +188,12 @@ def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeyp
     assert wait_for_end(run).status == "cancelled"
     child = wait_for_end(run.children.get())
     assert (child.status, chunks(child)[-1]["type"]) == ("cancelled", "abort")
+
+
+def test_a_sub_run_that_is_deleted_while_another_process_executes_it_is_reported(editor, monkeypatch):
+    monkeypatch.setattr(sub_runs, "CHILD_POLL_INTERVAL", 0.01)
+    child = AgentRun(agent_key="helper", status=AgentRun.Status.RUNNING, holder="another process")
+    engine = SimpleNamespace(holder="this process", tasks={}, is_stopping=False)
+
+    with pytest.raises(SubAgentError, match="The agent was deleted while it worked"):
+        asyncio.run(sub_runs.await_durable_child(engine, child, execute=None))
