@@ -49,7 +49,7 @@ class ResultsView(JSONView):
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
         fields, unknown = read_named_fields(request, json_object_body(request), SubmittedResult)
-        result = submit_result(experiment, fields)
+        result = submit_result(experiment, fields, request.user)
         return json_response(result_body(result) | warning_payloads(unknown), 201)
 
 

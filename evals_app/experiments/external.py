@@ -11,6 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from access_app.caller import Caller
+from access_app.permissions import require_granted_role
+from access_app.role import Role
 from agentcms.errors import ApiError, Conflict, Unavailable
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
@@ -25,7 +27,7 @@ from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import save_result
 from evals_app.experiments.scoring import score_entry
 from evals_app.experiments.stopping import end_early
-from evals_app.models import DatasetItem, Experiment, ExperimentResult, ItemVersion
+from evals_app.models import Dataset, DatasetItem, Experiment, ExperimentResult, ItemVersion
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
 
@@ -52,16 +54,18 @@ def find_item_version(experiment: Experiment, item_id: str) -> ItemVersion:
     return version
 
 
-def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResult:
+def submit_result(experiment: Experiment, fields: JSONObject, user: Caller | None = None) -> ExperimentResult:
     """Store a result of a program outside, in place of an earlier one of the same item and attempt.
 
-    Raise Conflict for a purged item.
+    Raise Conflict for a purged item, and as `require_editor` does. Without `user`, nobody's role is checked.
     """
     version = find_item_version(experiment, fields["item_id"])
     values = {"item_version": version, **submitted_values(fields)}
     with transaction.atomic():
         # Locked, so that no result is stored after the experiment has ended and its figures are computed.
         row = lock_experiment(experiment.pk)
+        if user is not None:
+            require_editor(row, user)  # this may have waited for the lock
         require_open(row)
         # Locked against a purge. A change of the item may refer to it meanwhile.
         reject_purged(DatasetItem.objects.select_for_update(no_key=True).get(pk=version.item_id))
@@ -72,6 +76,14 @@ def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResul
         mark_started(row)
         count_so_far(row)
     return result
+
+
+def require_editor(experiment: Experiment, user: Caller) -> None:
+    """Raise ApiError if the user may not see an experiment any more, and RoleRequired without the role."""
+    dataset = Dataset.objects.for_user(user).with_role(user).filter(pk=experiment.dataset_id).first()
+    if dataset is None:
+        raise experiment_not_found(experiment.pk)
+    require_granted_role(user, Role.EDITOR, dataset)
 
 
 def submitted_values(fields: JSONObject) -> JSONObject:
@@ -141,13 +153,17 @@ def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Ca
 def start_target(
     experiment: Experiment, version: ItemVersion, target: ResolvedAgent | Callee, user: Caller, options: JSONObject
 ) -> None:
-    """Start the run of an item, or call a workflow or a scorer with it. Raise Unavailable, and Conflict at the end."""
+    """Start the run of an item, or call a workflow or a scorer with it.
+
+    Raise Unavailable, Conflict for an experiment that has ended, and as `require_editor` does.
+    """
     attempt = options.get("attempt") or 0
     context = options.get("request_context") or {}
     called = None
     try:
         with transaction.atomic():
             row = lock_experiment(experiment.pk)
+            require_editor(row, user)
             require_open(row)
             mark_started(row)
             if isinstance(target, Callee):
