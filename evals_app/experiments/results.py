@@ -6,9 +6,11 @@ from collections.abc import Collection, Sequence
 from typing import TypedDict
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
 from evals_app.datasets.purging import purge_results
@@ -24,6 +26,7 @@ MAX_ITEM_RETRIES = 5
 # More are open if many answers are scored again. The runs are at most 40: twice the highest concurrency.
 OPEN_RESULTS_PER_READ = 100
 SCORE_COLUMNS = ("scores", "scores_tokens", "scores_cost")
+REVIEW_COLUMNS = ("review", "tags", "comment")
 LOST_CODE = "lost"
 STOPPED_ERROR = {"message": "The run was stopped.", "code": "stopped"}
 
@@ -45,6 +48,26 @@ def store_review(result: ExperimentResult, columns: ReviewColumns) -> None:
         setattr(result, name, value)
     if columns:
         result.save(update_fields=[*columns])
+
+
+def review_mark(result: ExperimentResult) -> str:
+    """Return a hash of the review of a result. A form sends it with a change of what it displays."""
+    return sha256_hex(canonical([result.review, result.tags, result.comment]))
+
+
+def store_seen_review(result: ExperimentResult, columns: ReviewColumns, seen: str) -> bool:
+    """Store a review, unless another person has replaced the one with the mark `seen`. A blank mark is any.
+
+    Return False then, and set the columns of the result to what that person has stored.
+    """
+    with transaction.atomic():
+        current = ExperimentResult.objects.select_for_update().only(*REVIEW_COLUMNS).get(pk=result.pk)
+        is_seen = seen in ("", review_mark(current))
+        for name in REVIEW_COLUMNS:
+            setattr(result, name, getattr(current, name))
+        if is_seen:
+            store_review(result, columns)
+    return is_seen
 
 
 def was_lost(run: AgentRun | None) -> bool:

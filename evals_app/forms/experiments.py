@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
+from django.http import QueryDict
 
 from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
@@ -129,6 +130,12 @@ def unpublished_scorers(owner_id: str) -> list[tuple[str, str]]:
     return sorted(((row.pk, row.name) for row in rows), key=lambda choice: choice[1].casefold())
 
 
+REVIEW_CHANGED_MESSAGE = (
+    "Nothing was saved: somebody else has reviewed this answer since you opened the page. Their review is above. Save "
+    "again to replace it."
+)
+
+
 class ReviewForm(forms.Form):
     """The review of a result by people."""
 
@@ -137,6 +144,14 @@ class ReviewForm(forms.Form):
     )
     tags = KeysField(required=False, help_text="Separated by commas. A tag with a comma is in quotes.")
     comment = forms.CharField(required=False, max_length=MAX_TEXT_LENGTH, widget=forms.Textarea(attrs={"rows": 2}))
+    seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)  # the mark of what it replaces
+
+    def ask_to_replace(self, mark: str) -> None:
+        """Report that another person has saved another review. The form, sent again, replaces that one."""
+        data = cast("QueryDict", self.data).copy()
+        data["seen"] = mark
+        self.data = data
+        self.add_error("review", REVIEW_CHANGED_MESSAGE)
 
     def clean_tags(self) -> list[str]:
         tags: list[str] = self.cleaned_data["tags"]

@@ -20,7 +20,7 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
-from evals_app.experiments.results import store_review
+from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_seen_review
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_scorer_errors
@@ -90,7 +90,7 @@ def other_experiments(row: Experiment) -> ExperimentQuerySet:
 def result_row(result: ExperimentResult, may_review: bool, form: ReviewForm | None = None) -> TemplateContext:
     """Return the values of a row, with a form for its review: `form` if what was entered is invalid."""
     if may_review and form is None:
-        initial = {"review": result.review, "tags": result.tags, "comment": result.comment}
+        initial = {name: getattr(result, name) for name in REVIEW_COLUMNS} | {"seen": review_mark(result)}
         form = ReviewForm(initial=initial, auto_id=f"{result.pk}_%s")
     return {
         "result": result,
@@ -115,8 +115,8 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
     if result is None:
         raise Http404
     form = ReviewForm(request.POST, auto_id=f"{result.pk}_%s")
-    if form.is_valid():
-        store_review(result, form.columns)
+    if form.is_valid() and not store_seen_review(result, form.columns, form.cleaned_data["seen"]):
+        form.ask_to_replace(review_mark(result))
     # The filters and the number of the page, to which the redirect returns.
     query = request.POST.get("query", "")[:200]
     if is_htmx(request):

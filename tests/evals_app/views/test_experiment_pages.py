@@ -1,6 +1,7 @@
 """Pages of experiments: the start with an estimate, filters, reviews, and another attempt at what failed."""
 
 import json
+import re
 from decimal import Decimal
 
 import pytest
@@ -216,6 +217,27 @@ def test_a_review_of_the_api_is_saved_on_the_page(client, editor):
 
     result.refresh_from_db()
     assert (len(result.tags), len(result.comment)) == (50, 10_000)
+
+
+def test_a_review_that_another_person_saved_meanwhile_is_shown_before_it_is_replaced(client, editor):
+    experiment = ended(make_dataset("First", owner_id="support"), [0.5])
+    result = experiment.results.get()
+    path = f"/experiments/{experiment.pk}/results/{result.pk}/review"
+    seen = re.search(r'name="seen" value="(\w+)"', text(client.get(f"/experiments/{experiment.pk}")))[1]
+    theirs, mine = [{"review": "reviewed", "comment": words, "seen": seen} for words in ("Theirs.", "Mine.")]
+    client.post(path, theirs)
+
+    refused = text(client.post(path, mine, headers={"HX-Request": "true"}), 422)
+    result.refresh_from_db()
+    comment = result.comment
+    mine["seen"] = re.search(r'name="seen" value="(\w+)"', refused)[1]
+    client.post(path, mine)
+
+    result.refresh_from_db()
+    assert (comment, result.comment) == ("Theirs.", "Mine.")
+    assert "somebody else has reviewed this answer" in refused
+    assert '<p dir="auto">Theirs.</p>' in refused
+    assert "Mine.</textarea>" in refused
 
 
 def test_an_invalid_review_shows_its_error_beside_what_was_entered(client, editor):
