@@ -54,8 +54,19 @@ class CallTree:
         for own in self.calls_by_run[run_id]:
             if own.kind != PendingCall.Kind.CHILD:
                 yield ReachableCall(own, own.call_id, frozenset({own.call_id}))
-            elif (child_id := child_run_id(own) or self.children_of_tasks.get(background_task_id(own))) is not None:
+            elif (child_id := self.child_of(own)) is not None:
                 yield from self.reachable_by(own.call_id, child_id)
+
+    def child_of(self, call: PendingCall) -> UUID | None:
+        """Return the ID of the child run for which a call waits, also by a background task, or None."""
+        return child_run_id(call) or self.children_of_tasks.get(background_task_id(call))
+
+    def is_waiting(self, call: PendingCall) -> bool:
+        """Return whether people have to decide a call, or one below it. A child run that works waits for nobody."""
+        if not call.is_open or call.kind != PendingCall.Kind.CHILD:
+            return call.is_open
+        child_id = self.child_of(call)
+        return child_id is not None and any(below.call.is_open for below in self.reachable_from(child_id))
 
     def reachable_by(self, call_id: str, child_id: UUID) -> Iterator[ReachableCall]:
         """Yield the calls of tools of a child run and below it, named by the call that started the child run."""
@@ -79,8 +90,13 @@ def background_task_id(call: PendingCall) -> UUID | None:
 
 def waiting_calls_below(run: AgentRun) -> list[ReachableCall]:
     """Return the waiting calls of the tools of a run and of its sub-agents, the oldest first."""
-    waiting = PendingCall.objects.waiting().filter(root_id=run.root_id or run.pk)
-    return sorted(CallTree(waiting).reachable_from(run.pk), key=lambda one: one.call.created_at)
+    return waiting_calls_among(PendingCall.objects.waiting().filter(root_id=run.root_id or run.pk), run)
+
+
+def waiting_calls_among(calls: Iterable[PendingCall], run: AgentRun) -> list[ReachableCall]:
+    """Return those calls of a tree of runs that wait, are calls of tools, and are in a run or below it, by age."""
+    tree = CallTree(call for call in calls if call.is_open)
+    return sorted(tree.reachable_from(run.pk), key=lambda one: one.call.created_at)
 
 
 def deferred_calls(run: AgentRun, calls: PendingCallQuerySet) -> Iterator[ReachableCall]:

@@ -7,7 +7,7 @@ import json
 from django.db.models import Max
 
 from agentcms.wire.json_types import JSONObject
-from runs_app.approvals.lookup import CallTree, child_run_id, waiting_calls_below
+from runs_app.approvals.lookup import CallTree, waiting_calls_among
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk, build_chunk
 from runs_app.models import AgentRun, PendingCall, RunEvent
 
@@ -44,17 +44,19 @@ def suspension_number(run: AgentRun, call: PendingCall) -> int:
 def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]:
     """Return the chunks with which a stream begins that answers the decision about a call.
 
-    Clients expect the chunk of a call before its result, so those of the decided calls are repeated. If the run still
-    waits for other calls, these follow, and end the stream.
+    Clients expect the chunk of a call before its result, so those of the decided calls are repeated, and of calls
+    whose sub-agents still work. If the run still waits for other calls, these follow, and end the stream.
     """
+    # Read once: somebody else may decide another call meanwhile.
     calls = [*PendingCall.objects.filter(root_id=run.root_id or run.pk)]
-    own = find_own_call(calls, run, call)
-    decided = [other for other in calls if other.pk == own.pk or is_decided_with(other, own)]
+    tree, waiting = CallTree(calls), waiting_calls_among(calls, run)
+    own = find_own_call(tree, run, call)
+    together = [other for other in tree.calls_by_run[own.run_id or run.pk] if other.segment == own.segment]
     chunks = [
         build_chunk("tool-call", toolCallId=other.call_id, toolName=other.tool, args=other.current_arguments)
-        for other in decided
+        for other in together
+        if other.pk == own.pk or not tree.is_waiting(other)
     ]
-    waiting = waiting_calls_below(run)
     # Otherwise the run has gone on, and calls for which it waits since then are in the events that follow.
     if any(waited_before(reachable.call, call) for reachable in waiting):
         chunks += [waiting_chunk(reachable.call, reachable.shown_id) for reachable in waiting]
@@ -62,19 +64,13 @@ def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[StreamChunk]
     return chunks
 
 
-def find_own_call(calls: list[PendingCall], run: AgentRun, call: PendingCall) -> PendingCall:
+def find_own_call(tree: CallTree, run: AgentRun, call: PendingCall) -> PendingCall:
     """Return the call of a run itself that leads to a call of a sub-agent, or that call if it is one of the run."""
-    tree = CallTree(calls)
     for own in tree.calls_by_run[run.pk]:
-        child_id = child_run_id(own) if own.kind == PendingCall.Kind.CHILD else None
+        child_id = tree.child_of(own) if own.kind == PendingCall.Kind.CHILD else None
         if child_id is not None and any(below.call.pk == call.pk for below in tree.reachable_from(child_id)):
             return own
     return call
-
-
-def is_decided_with(call: PendingCall, other: PendingCall) -> bool:
-    """Return whether a call is decided and made its run wait together with another call."""
-    return not call.is_open and (call.run_id, call.segment) == (other.run_id, other.segment)
 
 
 def waited_before(call: PendingCall, decided: PendingCall) -> bool:

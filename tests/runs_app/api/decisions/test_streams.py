@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from runs_app.approvals import resuming
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 from tests.factories import AgentFactory
 from tests.runs_app.api.decisions.conftest import (
     QUESTION,
@@ -133,6 +133,25 @@ def test_a_call_of_a_sub_agent_is_decided_by_the_call_of_the_run(editor, run, us
     ]
     leaf.refresh_from_db()
     assert leaf.state == "approved"
+
+
+def test_the_call_of_a_sub_agent_that_still_works_is_repeated_too(editor, run, user, runner):
+    leaves = []
+    for name in ("first", "second"):
+        child = RunFactory(
+            agent=AgentFactory(), parent=run, root_id=run.pk, requested_by=user, suspended=True, chunks=[]
+        )
+        payload = {"childRunId": str(child.pk)}
+        PendingCallFactory(run=run, call_id=name, tool="agent-helper", kind="child", payload=payload)
+        leaves.append(PendingCallFactory(run=child))
+    AgentRun.objects.filter(pk=leaves[0].run_id).update(status="running")
+    PendingCall.objects.filter(pk=leaves[0].pk).update(state="approved", decided_at=timezone.now())
+
+    answer = send(editor, "approve-tool-call", **body_for("", run, toolCallId="second"))
+    AgentRun.objects.filter(pk=run.pk).update(status="succeeded", finished_at=timezone.now())
+
+    repeated = [(chunk["type"], chunk["payload"]["toolCallId"]) for chunk in chunks(answer)]
+    assert repeated == [("tool-call", "first"), ("tool-call", "second")]
 
 
 def test_the_same_decision_again_streams_the_same(editor, run, call, runner):
