@@ -23,6 +23,7 @@ from memory_app.history.turns import find_turns
 from memory_app.models import Message, Thread
 
 QUEUED = "isQueued"  # in `delivery`: the signal waits for a run of its own
+AFTER_RUN = "afterRun"  # in `delivery`: the active run that must not take the signal, because the next one shall
 WAKES = "wakes"  # in `delivery`: a run begins if none is active
 LOST_RUNS = "lostRuns"  # in `delivery`: the number of runs whose process died with the signal
 NO_RUN = UUID(int=0)  # has seen a signal that no run will see
@@ -84,10 +85,16 @@ def take_signals(thread_id: int, run_id: UUID, known: Collection[str]) -> list[J
         if thread is None:
             return []
         # Read again under the lock: another run may have taken some meanwhile.
-        taken = [row for row in candidates if row.seen_by == run_id or not (row.delivery or {}).get(QUEUED)]
+        taken = [row for row in candidates if row.seen_by == run_id or is_for_run(row, run_id)]
         claim_signals(taken, run_id)
         turns = find_turns(thread)
         return [signal_payload(row, turns.turn_of(row)) for row in taken]
+
+
+def is_for_run(signal: Message, run_id: UUID) -> bool:
+    """Return whether a run that is active may take a signal that waits."""
+    delivery = signal.delivery or {}
+    return not delivery.get(QUEUED) and delivery.get(AFTER_RUN) != str(run_id)
 
 
 def claim_signals(rows: Iterable[Message], run_id: UUID) -> None:

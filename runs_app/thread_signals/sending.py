@@ -19,7 +19,7 @@ from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import AttributeValue, Signal, validate_signal
-from memory_app.history.signals import QUEUED, WAKES, append_signal, waiting_signals
+from memory_app.history.signals import AFTER_RUN, QUEUED, WAKES, append_signal, waiting_signals
 from memory_app.history.threads import thread_not_found
 from memory_app.history.turns import AUTHOR_ATTRIBUTES, find_turns
 from memory_app.models import Message, Thread
@@ -163,6 +163,7 @@ class Sending:
             "versionId": str(self.agent.version_id) if is_fixed else None,
             WAKES: wakes,
             QUEUED: is_queued,
+            AFTER_RUN: None if wakes or active_id is None else str(active_id),
             "runId": str(run_id) if run_id else None,
             FACTS: find_facts(self.user, self.agent),
             **self.options,

@@ -149,6 +149,19 @@ def test_behaviours_while_a_run_is_active(send, agent, editor, thread):
     assert [*signals().values_list("text", "seen_by")] == [("persisted", None)]
 
 
+def test_a_signal_that_is_persisted_during_a_run_is_left_to_the_next_one(send, agent, editor, thread):
+    agent.edit({"model": {**SLOW, "delay": 0.02}})
+    run = wait_for_text(start_in_thread(agent, editor, "word " * 40))
+
+    sent = send("By the way", "reactive", id="s1", if_active=IfActive.PERSIST)
+
+    assert "By the way" not in wait_for_end(run).output
+    assert (sent.run_id, signals().get().seen_by) == (None, None)
+    following = wait_for_end(start_in_thread(agent, editor, "Hello"))
+    assert "By the way" in following.output
+    assert signals().get().seen_by == following.pk
+
+
 def test_queued_messages_get_runs_of_their_own_in_order(send, agent, editor, thread):
     agent.edit({"model": {**SLOW, "delay": 0.02}})
     first = wait_for_text(start_in_thread(agent, editor, "word " * 20))
