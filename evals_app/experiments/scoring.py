@@ -84,14 +84,19 @@ async def compute_scores(result: ExperimentResult, keys: list[str], slots: async
     from evals_app.scorers.scoring import score_answer  # imports pydantic-ai, which is heavy
 
     answer, versions = await read_scored_answer(result), result.experiment.scorer_versions
+    owner_id = await run_db(owner_of, result.experiment)
 
     async def score(key: str) -> ScoreResult:
         async with slots:
-            return await score_answer(key, versions.get(key), answer)
+            return await score_answer(key, versions.get(key), answer, owner_id)
 
     scores = await asyncio.gather(*map(score, keys))
     titles = await run_db(scorer_titles, result.experiment, keys)
     return [_entry(key, title, score) for key, title, score in zip(keys, titles, scores, strict=True)]
+
+
+def owner_of(experiment: Experiment) -> str:
+    return experiment.dataset.owner_id
 
 
 async def read_scored_answer(result: ExperimentResult) -> Answer:

@@ -20,12 +20,15 @@ from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, scorer_argume
 log = logging.getLogger(__name__)
 
 
-async def score_answer(scorer_key: str, version: int | None, answer: Answer) -> ScoreResult:
+async def score_answer(
+    scorer_key: str, version: int | None, answer: Answer, owner_id: str | None = None
+) -> ScoreResult:
     """Return the score of an answer. A failure of the scorer is the `error` of the result.
 
-    `version` is the number of a version of a stored scorer. By default its live version scores.
+    `version` is the number of a version of a stored scorer. By default its live version scores. With `owner_id`,
+    stored scorers that the owner may not use are unknown.
     """
-    stored = await run_db(find_stored_version, scorer_key, version)
+    stored = await run_db(find_stored_version, scorer_key, version, owner_id)
     with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
         if stored is not None:
             return await score_by_snapshot(stored.snapshot, answer, stored.version_number)

@@ -23,11 +23,18 @@ UNREADABLE_MESSAGE = "The model gave no answer that fits its schema, also when i
 UNKNOWN_SCORER_MESSAGE = "Unknown scorer '{key}'. Choose a registered scorer or create one."
 
 
-def find_stored_version(scorer_id: str, version_number: int | None) -> ScorerVersion | None:
-    """Return a version of a stored scorer, by default the live one, or None."""
+def find_stored_version(
+    scorer_id: str, version_number: int | None, owner_id: str | None = None
+) -> ScorerVersion | None:
+    """Return a version of a stored scorer, by default the live one, or None.
+
+    With `owner_id`, only of a scorer that the owner may use: after its deletion, another team may take its ID.
+    """
+    scorers = Scorer.objects.filter(pk=scorer_id)
+    scorers = scorers if owner_id is None else scorers.usable_by(owner_id)
     if version_number is not None:
-        return ScorerVersion.objects.filter(scorer=scorer_id, version_number=version_number).first()
-    row = Scorer.objects.select_related("live").filter(pk=scorer_id).first()
+        return ScorerVersion.objects.filter(scorer__in=scorers, version_number=version_number).first()
+    row = scorers.select_related("live").first()
     return row.live if row is not None else None
 
 
