@@ -13,9 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from pydantic import BaseModel
+
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from agentcms.wire.names import join_path
-from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
+from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
+from agents_app.configuration.background_tasks import BACKGROUND_TASKS, BackgroundTasks, BackgroundToolChoice
+from agents_app.configuration.fields.choices import KnowledgeChoice, McpServerChoice, McpToolChoice
+from agents_app.configuration.knowledge import KNOWLEDGE
+from agents_app.configuration.mcp_clients import MCP_CLIENTS
 from agents_app.configuration.memory.options import PART_MODELS, options_without_effect
 from agents_app.configuration.references import processor_key, variant_values
 from agents_app.configuration.variants import CONDITIONAL
@@ -82,3 +88,33 @@ def find_unknown_memory_options(body: JSONMapping) -> list[UnknownName]:
     ]
     explained = {name.field for name in without_effect}
     return [*(name for name in unknown if name.field not in explained), *without_effect]
+
+
+@unknown_name_finder
+def find_unknown_choices(body: JSONMapping) -> list[UnknownName]:
+    """Return the first names in the choices of background tasks, knowledge bases and MCP tools that nothing reads.
+
+    With a misspelt `filter` an agent finds everything, and with a misspelt `requireApproval` nobody is asked.
+    """
+    return list(islice(unknown_choices(body), MAX_UNKNOWN_NAMES))
+
+
+def unknown_choices(body: JSONMapping) -> Iterator[UnknownName]:
+    tasks, servers = as_object(body.get(BACKGROUND_TASKS)), as_object(body.get(MCP_CLIENTS))
+    yield from find_unknown_names(tasks, wire_names(BackgroundTasks), BACKGROUND_TASKS)
+    yield from unknown_in_values(BackgroundToolChoice, tasks.get("tools"), f"{BACKGROUND_TASKS}.tools")
+    yield from unknown_in_values(KnowledgeChoice, body.get(KNOWLEDGE), KNOWLEDGE)
+    yield from unknown_in_values(McpServerChoice, servers, MCP_CLIENTS)
+    for key, server in servers.items():
+        tools = as_object(server).get("tools")
+        yield from unknown_in_values(McpToolChoice, tools, f"{join_path(MCP_CLIENTS, key)}.tools")
+
+
+def unknown_in_values(model: type[BaseModel], value: JSONValue, path: str) -> Iterator[UnknownName]:
+    """Yield the unknown names in the values of an object, which have the shape of a model."""
+    for key, choice in as_object(value).items():
+        yield from find_unknown_names(as_object(choice), wire_names(model), join_path(path, key))
+
+
+def as_object(value: JSONValue) -> JSONMapping:
+    return value if isinstance(value, dict) else {}

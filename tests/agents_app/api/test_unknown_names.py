@@ -239,6 +239,42 @@ def test_known_settings_of_a_model_give_no_warning(api):
     assert not api.create("a", model=model, defaultOptions=options).body.get("warnings")
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "path", "nearest"),
+    [
+        ("backgroundTasks", {"disable": True}, "backgroundTasks.disable", "disabled"),
+        (
+            "backgroundTasks",
+            {"tools": {"calculator": {"timeoutMS": 100}}},
+            "backgroundTasks.tools.calculator.timeoutMS",
+            "timeoutMs",
+        ),
+        ("knowledge", {"handbook": {"filters": {"audience": "staff"}}}, "knowledge.handbook.filters", "filter"),
+        ("mcpClients", {"office": {"tool": {}}}, "mcpClients.office.tool", "tools"),
+        (
+            "mcpClients",
+            {"office": {"tools": {"add": {"requiresApproval": True}}}},
+            "mcpClients.office.tools.add.requiresApproval",
+            "requireApproval",
+        ),
+    ],
+)
+def test_an_unknown_name_in_the_choices_of_tools_is_a_warning(api, field, value, path, nearest):
+    """A misspelt filter or approval would have no effect, and nobody would notice."""
+    expected = (path, f"This name is unknown. Did you mean {nearest}?")
+
+    assert expected in issues(api.post(f"{AGENTS}?strict=true", {**NEW, field: value}))
+    assert expected in fields(api.post(AGENTS, {**NEW, field: value}).body)
+
+
+def test_known_names_in_the_choices_of_tools_give_no_warning(api):
+    choice = {"enabled": True, "timeoutMs": 100, "maxRetries": 1, "disposition": "deferred", "ordered": True}
+    tasks = {"disabled": False, "tools": {"calculator": choice, "word-count": False}}
+
+    assert fields(api.post(AGENTS, {**NEW, "backgroundTasks": tasks}).body) == []
+    assert fields(api.patch(agent_path("new"), {"backgroundTasks": {"tools": "all"}}).body) == []
+
+
 def test_unknown_arguments_of_processors_are_warnings(api):
     @processor("shorten")
     def shorten(text: str, length: int = 100) -> str:
