@@ -9,7 +9,7 @@ import asyncio
 import dataclasses
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx2
 from django.core.exceptions import ValidationError
@@ -21,6 +21,7 @@ from pydantic_ai.messages import BinaryContent
 from agentcms.outbound.addresses import AddressRefused
 from agentcms.tracing.propagation import trace_context_for
 from agentcms.wire.json_types import JSONMapping
+from runs_app.engine.thread_pools import run_db
 from tools_app.mcp.accepted_definitions import Listing, parse_listing
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import (
@@ -67,21 +68,27 @@ LATE_CODES = (REQUEST_TIMEOUT, httpx2.codes.REQUEST_TIMEOUT)  # of a request, an
 # type of its own.
 LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 
+Check = Callable[[], None]  # raises McpError if a tool may not be called any more
+
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
 
-async def call_mcp_tool(server: Server, name: str, arguments: JSONMapping, caller: CallerNames) -> object:
-    """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models."""
+async def call_mcp_tool(
+    server: Server, name: str, arguments: JSONMapping, caller: CallerNames, check: Check | None = None
+) -> object:
+    """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models.
+
+    `check` is called when there is a connection, for which this may have waited.
+    """
     reject_unavailable(server)
     started, outcome, refusal = time.monotonic(), "failed", watch_refusals()
-    toolset: Toolset | None = None
-    server, seconds_allowed = with_filled_headers(server, caller), server.connect_timeout
+    server, toolset, seconds_allowed = with_filled_headers(server, caller), None, server.connect_timeout
     try:
         async with asyncio.timeout(seconds_allowed) as limit:
             async with session_pool().use(server, server.headers) as toolset:
                 seconds_allowed = server.call_timeout  # from now on, as the connection is open
                 limit.reschedule(asyncio.get_running_loop().time() + seconds_allowed)
-                value = await send_call(server, toolset, name, arguments)
+                value = await send_call(server, toolset, name, arguments, check)
         outcome = "succeeded"
         return without_files(server, value)
     except TimeoutError:
@@ -94,8 +101,7 @@ async def call_mcp_tool(server: Server, name: str, arguments: JSONMapping, calle
     except Exception as error:  # libraries have errors of many types for a lost connection
         raise error_in_call(server, refusal.reason or (toolset and toolset.refusal) or error) from None
     finally:
-        seconds = time.monotonic() - started
-        mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)
+        mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=time.monotonic() - started)
 
 
 def with_filled_headers(server: Server, caller: CallerNames) -> Server:
@@ -103,7 +109,11 @@ def with_filled_headers(server: Server, caller: CallerNames) -> Server:
     return dataclasses.replace(server, headers=fill_headers(server.headers, caller))
 
 
-async def send_call(server: Server, toolset: Toolset, name: str, arguments: JSONMapping) -> object:
+async def send_call(
+    server: Server, toolset: Toolset, name: str, arguments: JSONMapping, check: Check | None
+) -> object:
+    if check is not None:
+        await run_db(check)
     with trace_context_for(server.url):  # the client sends it with each call
         if reads_resources(server.tools.get(name)):
             return await read_mcp_resource(toolset, arguments)
