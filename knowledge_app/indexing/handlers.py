@@ -199,11 +199,13 @@ def reindex_base_of_job(job: Job) -> JSONObject:
 def update_documents(base: KnowledgeBase, job: Job) -> JSONObject:
     """Index each document whose content changed. Continue after the last one of an earlier attempt."""
     documents = base.documents.order_by("pk")
-    total, failed = documents.count(), 0
     rest = documents.filter(pk__gt=job.cursor) if job.cursor else documents
     ids = [*rest.values_list("pk", flat=True)]
-    job.report_progress(done=total - len(ids), total=total)
-    for done, document_id in enumerate(ids, 1 + total - len(ids)):
+    # Not all documents without these: others may be added or deleted between two queries.
+    earlier = documents.filter(pk__lte=job.cursor).count() if job.cursor else 0
+    total, failed = earlier + len(ids), 0
+    job.report_progress(done=earlier, total=total)
+    for done, document_id in enumerate(ids, 1 + earlier):
         if (document := claim_document(document_id, job)) is not None:
             try:
                 index_document(document, job)

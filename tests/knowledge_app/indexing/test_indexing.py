@@ -29,6 +29,7 @@ from knowledge_app.indexing.jobs import (
     enqueue_reindexing,
 )
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex
+from knowledge_app.models.document import DocumentQuerySet
 from knowledge_app.search.retrieval import search_base
 from knowledge_app.sent_vectors import create_index, upsert
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
@@ -704,3 +705,23 @@ def test_a_worker_that_lost_its_job_keeps_the_content_that_came_meanwhile(base):
 
     document.refresh_from_db()
     assert (document.status, document.error, document.text) == ("ready", "", "Second text.")
+
+
+def test_a_document_that_is_added_while_the_documents_are_counted_does_not_stop_the_indexing(base, monkeypatch):
+    """There would be one more to index than there are in all."""
+    add_text(base, "Router", "The router has a port.")
+    run_jobs()
+    count = DocumentQuerySet.count
+
+    def count_and_add(rows):
+        monkeypatch.setattr(DocumentQuerySet, "count", count)
+        number = count(rows)
+        add_text(base, "Switch", "The switch has ports.")
+        return number
+
+    job = enqueue_reindexing(base)
+    monkeypatch.setattr(DocumentQuerySet, "count", count_and_add)
+    run_claimed(str(job.pk))
+
+    job.refresh_from_db()
+    assert (job.state, job.error) == (Job.State.DONE, "")
