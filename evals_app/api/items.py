@@ -23,7 +23,7 @@ from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unk
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_names import checking_names, warning_payloads
-from evals_app.api.lookups import get_dataset, get_item
+from evals_app.api.lookups import get_dataset, get_item, reject_later_version
 from evals_app.api.representation import item_body, item_history_body, paged
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
 from evals_app.datasets.purging import purge_item
@@ -46,6 +46,7 @@ class ItemsView(JSONView):
             order = query.order_by(tuple(ITEM_ORDERS), OrderBy("createdAt", "ASC"))
             unknown = query.check_unknown_names()
         dataset = get_dataset(request, dataset_id)
+        reject_later_version(dataset, version)
         rows = ItemVersion.objects.filter(dataset=dataset).select_related("item")
         rows = rows.at_version(version) if has_version else rows.current()
         if search:
@@ -155,10 +156,11 @@ class ItemVersionView(JSONView):
     """An item as it was at a version of its dataset."""
 
     def get(self, request: Request, dataset_id: str, item_id: str, number: str) -> HttpResponse:
-        item = get_item(get_dataset(request, dataset_id), item_id)
-        rows = item.versions.select_related("item")
+        dataset = get_dataset(request, dataset_id)
+        rows = get_item(dataset, item_id).versions.select_related("item")
         # Below ten digits: Python converts no number of thousands of digits.
-        version = rows.at_version(int(number)).first() if re.fullmatch(r"[0-9]{1,9}", number) else None
+        is_version = re.fullmatch(r"[0-9]{1,9}", number) is not None and int(number) <= dataset.version
+        version = rows.at_version(int(number)).first() if is_version else None
         if version is None:
             raise item_not_found(item_id)
         return json_response(item_body(version))

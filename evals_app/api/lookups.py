@@ -6,6 +6,7 @@ from rest_framework.request import Request
 
 from access_app.permissions import owner_ids_for, require_granted_role
 from access_app.role import Role
+from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import dataset_not_found, item_not_found
@@ -21,6 +22,13 @@ def get_dataset(request: Request, dataset_id: str, role: Role = Role.VIEWER) -> 
     if role != Role.VIEWER:  # everybody with a team reads the shared ones
         require_granted_role(request.user, role, dataset)
     return dataset
+
+
+def reject_later_version(dataset: Dataset, version: int) -> None:
+    """Raise BadRequest for a version that a dataset does not have yet, and that may have other items then."""
+    if version > dataset.version:
+        message = f"The newest version of the dataset is {dataset.version}."
+        raise BadRequest("query parameters", [("version", message)])
 
 
 def get_item(dataset: Dataset, item_id: str) -> DatasetItem:

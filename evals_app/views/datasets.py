@@ -19,7 +19,7 @@ from evals_app.exchange.formats import FileFormat
 from evals_app.forms.datasets import NewDatasetForm
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.views.item_rows import item_row
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, may_edit
+from evals_app.views.lookups import ROWS_PER_PAGE, earlier_version, get_page_dataset, may_edit
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -57,11 +57,9 @@ def query_of(values: dict[str, str]) -> str:
 def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Show a dataset at its current or an earlier version, with its experiments."""
     row = get_page_dataset(request, dataset_id)
-    version_text = request.GET.get("version", "")
-    # Below ten digits: Python converts no number of thousands of digits.
-    is_old = version_text.isdecimal() and len(version_text) < 10 and int(version_text) != row.version
+    old_version = earlier_version(row, request.GET.get("version", ""))
     items = ItemVersion.objects.filter(dataset=row).select_related("item").order_by("item_id")
-    items = items.at_version(int(version_text)) if is_old else items.current()
+    items = items.current() if old_version is None else items.at_version(old_version)
     if search := request.GET.get("q", ""):
         items = items.filter(text__contains=search.casefold())
     page: Page[ItemVersion] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
@@ -71,9 +69,9 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "page": page,
         "rows": [item_row(item) for item in page],
         "search": search,
-        "query": query_of({"q": search, "version": version_text if is_old else ""}),
-        "old_version": int(version_text) if is_old else None,
-        "may_edit": may_edit(request, row) and not is_old,
+        "query": query_of({"q": search, "version": "" if old_version is None else str(old_version)}),
+        "old_version": old_version,
+        "may_edit": may_edit(request, row) and old_version is None,
         "may_delete": granted_covers(request.user, Role.PUBLISHER, row.granted),
         "versions": row.versions.all()[:10],
         "experiments": Experiment.objects.filter(dataset=row).with_target_names(request.user)[:20],

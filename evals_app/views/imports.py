@@ -23,7 +23,7 @@ from evals_app.exchange.import_job import IMPORT_ITEMS, UPLOAD_ITEMS, start_mapp
 from evals_app.exchange.preview import Preview, build_preview, parse_columns
 from evals_app.forms.datasets import ItemFileForm
 from evals_app.models import Dataset
-from evals_app.views.lookups import get_page_dataset
+from evals_app.views.lookups import earlier_version, get_page_dataset
 from jobs_app.models import Job, JobFile
 from versions_app.exchange.import_job import StoredUpload
 
@@ -154,6 +154,5 @@ def export(request: HttpRequest, dataset_id: str) -> HttpResponseBase:
     dataset = get_page_dataset(request, dataset_id)
     name, version = request.GET.get("format", ""), request.GET.get("version", "")
     file_format = FileFormat(name) if name in FileFormat.values else FileFormat.CSV
-    # Below ten digits: Python converts no number of thousands of digits.
-    number = int(version) if version.isdecimal() and len(version) < 10 else dataset.version
-    return export_response(dataset, number, file_format)
+    number = earlier_version(dataset, version)
+    return export_response(dataset, dataset.version if number is None else number, file_format)

@@ -25,6 +25,13 @@ def get_page_dataset(request: HttpRequest, dataset_id: str, role: Role = Role.VI
     return dataset
 
 
+def earlier_version(dataset: Dataset, text: str) -> int | None:
+    """Return the number of a version before the current one that a query names, or None."""
+    # Below ten digits: Python converts no number of thousands of digits.
+    number = int(text) if text.isdecimal() and len(text) < 10 else dataset.version
+    return number if number < dataset.version else None
+
+
 def may_edit(request: HttpRequest, dataset: Dataset) -> bool:
     return granted_covers(request.user, Role.EDITOR, dataset.granted)
 

@@ -12,7 +12,7 @@ from evals_app.models import Dataset
 
 def export_response(dataset: Dataset, version: int, file_format: FileFormat) -> FileResponse:
     """Return a response with the items at a version of a dataset as a file."""
-    name = f"{dataset.pk}-v{min(version, dataset.version)}.{file_format}"
+    name = f"{dataset.pk}-v{version}.{file_format}"
     parts = export_items(dataset, version, file_format)
     # Written to a file first: a client that reads slowly would hold a thread of the server.
     return file_response(parts, name, f"{file_format.media_type}; charset=utf-8")

@@ -24,7 +24,7 @@ from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_names import warning_payloads
 from evals_app.api.exchange.download import export_response
-from evals_app.api.lookups import get_dataset
+from evals_app.api.lookups import get_dataset, reject_later_version
 from evals_app.exchange.formats import FileFormat, find_format
 from evals_app.exchange.import_job import start_item_import
 from evals_app.models import Dataset
@@ -56,6 +56,7 @@ class DatasetExportView(JSONView):
             file_format = query.choice("format", FileFormat.values, FileFormat.JSONL)
             version = query.integer("version", dataset.version)
             query.check_unknown_names()
+        reject_later_version(dataset, version)
         return export_response(dataset, version, FileFormat(file_format))
 
 

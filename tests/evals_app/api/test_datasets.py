@@ -81,6 +81,18 @@ def test_two_datasets_of_one_name_get_two_ids(editor):
     assert len(ids) == 2
 
 
+def test_a_version_that_a_dataset_does_not_have_yet_is_refused(editor, support):
+    """Later it may have other items than the current ones."""
+    item = add(editor, "One").body
+    message = {"field": "version", "message": "The newest version of the dataset is 1."}
+
+    for path in (f"{ITEMS}?version=2", f"{ONE}/export?version=2"):
+        answer = editor.get(path)
+        assert (answer.status_code, answer.body["issues"]) == (400, [message])
+    assert editor.get(f"{ITEMS}/{item['id']}/versions/2").status_code == 404
+    assert editor.get(f"{ITEMS}/{item['id']}/versions/1").body["input"] == "One"
+
+
 def test_each_change_of_items_is_a_version(editor, support):
     first = add(editor, "One", groundTruth="1").body
     batch = editor.post(f"{ITEMS}/batch", {"items": [{"input": "Two"}, {"input": "Three"}]}).body

@@ -81,6 +81,7 @@ def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
     assert (item().input, item().ground_truth) == ("When?\nNow?", "At nine.")
     assert "When do you open?" in text(client.get(f"{path}?version=1"))
     assert "earlier version" in text(client.get(f"{path}?version=1"))
+    assert "earlier version" not in text(client.get(f"{path}?version=99"))  # there is none yet
 
 
 @pytest.mark.parametrize("search", ["überblick", "ÜBERBLICK", "blick"])
