@@ -8,7 +8,6 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
 from django.conf import settings
-from django.db import connection
 from django.urls import get_resolver
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
@@ -23,9 +22,9 @@ if settings.TRUSTED_PROXIES:
     networks = [str(network) for network in settings.TRUSTED_PROXIES]
     application = unmap_addresses(wrap_wsgi_with_proxy_headers(application, networks))
 
-if connection.vendor == "postgresql":
-    # Load the views now, or the first request would wait for them. A small SQLite installation saves the memory.
-    _ = get_resolver().url_patterns
+# Load the views now: the first request of each process would wait for them. The web server imports this module before
+# it forks, so its processes share their memory.
+_ = get_resolver().url_patterns
 
 # Modules stay loaded, so the garbage collector must not scan them. Requests leave few reference cycles, so it runs
 # rarely; the thresholds must stay low enough for short pauses, because all threads wait for a collection.

@@ -1,4 +1,4 @@
-"""The processes that load the model libraries, and when."""
+"""The processes that load the model libraries and the views, and when."""
 
 import subprocess
 import sys
@@ -22,6 +22,12 @@ def test_django_starts_without_model_libraries():
 
 def test_the_web_server_loads_model_libraries_before_it_starts_processes():
     assert printed("import agentcms.rsgi" + LOADED) == "True"
+
+
+def test_the_web_server_loads_the_views_before_it_starts_processes():
+    code = "import agentcms.rsgi, sys; print('agents_app.views.editor.pages' in sys.modules)"
+
+    assert printed(code) == "True"
 
 
 def test_a_worker_loads_model_libraries_before_it_starts_threads():
