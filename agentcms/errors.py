@@ -14,6 +14,7 @@ MAX_ISSUES = 100
 # EDQUOT is the quota of the user of this process: for a caller it is the same as a full disk.
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
+KEY_IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
 KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
 
 
@@ -106,6 +107,13 @@ class Conflict(ApiError):
 
     def __init__(self, error: str, code: str = "conflict", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(409, error, code, headers=headers)
+
+
+class KeyInProgress(Conflict):
+    """409: another request with the same `Idempotency-Key` has not been answered yet."""
+
+    def __init__(self) -> None:
+        super().__init__(KEY_IN_PROGRESS_MESSAGE, "in_progress", {"Retry-After": "1"})
 
 
 class PreconditionFailed(ApiError):

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.api.responses import json_text_response
-from agentcms.errors import KEY_REUSED_MESSAGE, ApiError, Conflict, Unprocessable
+from agentcms.errors import KEY_REUSED_MESSAGE, ApiError, Conflict, KeyInProgress, Unprocessable
 from agentcms.wire.canonical import canonical
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.required_role import RequiredRole, collect_required_role
@@ -25,7 +25,6 @@ LOCK_TIMEOUT = 5  # seconds to wait for a request with the same key
 LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 
 IDEMPOTENCY_KEY_MESSAGE = "An Idempotency-Key has 1 to 255 printable ASCII characters."
-IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
 NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read the agent instead."
 
 
@@ -98,7 +97,7 @@ def idempotency_key(request: Request) -> str | None:
 def claim_key(request: Request, key: str, fingerprint: str) -> IdempotencyRecord | None:
     """Claim the key for this request, or return None if it has a response.
 
-    Raises Conflict if another request with the key is still in progress after LOCK_TIMEOUT.
+    Raises KeyInProgress if another request with the key is still in progress after LOCK_TIMEOUT.
     """
     try:
         with transaction.atomic(), short_lock_timeout():
@@ -106,7 +105,7 @@ def claim_key(request: Request, key: str, fingerprint: str) -> IdempotencyRecord
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != LOCK_NOT_AVAILABLE:
             raise
-        raise Conflict(IN_PROGRESS_MESSAGE, "in_progress", {"Retry-After": "1"}) from None
+        raise KeyInProgress from None
 
 
 @contextmanager

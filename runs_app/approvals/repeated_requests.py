@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
+from agentcms.errors import KEY_REUSED_MESSAGE, KeyInProgress, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject
 from runs_app.models import AgentRun, PendingCall
@@ -51,5 +51,10 @@ def find_answered_call(key: RequestKey) -> tuple[AgentRun, PendingCall] | None:
 
 
 def save_key(call: PendingCall, key: RequestKey) -> None:
-    """Note the key of the request that has decided a call."""
+    """Note the key of the request that decides a call. The caller has locked the run.
+
+    Raise KeyInProgress if an equal request has just decided another call. Repeated once more, it finds that call.
+    """
+    if find_call_of_key(key) is not None:
+        raise KeyInProgress
     PendingCall.objects.filter(pk=call.pk).update(message_key=key.id, message_digest=key.digest)

@@ -3,6 +3,7 @@
 import pytest
 
 from memory_app.models import Thread
+from runs_app.api import decisions
 from runs_app.approvals import resuming
 from runs_app.models import AgentRun, PendingCall
 from tests.runs_app.api.decisions.conftest import GENERATES, STREAMS, AskingAgainRunner, body_for, chunks
@@ -78,3 +79,15 @@ def test_an_invalid_key_decides_nothing(editor, run, call):
 
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_key")
     assert states() == ["open"]
+
+
+def test_a_repeat_while_the_first_request_is_answered_decides_no_other_call(editor, run, call, monkeypatch):
+    first = post(editor, "approve-tool-call", body_for("", run))
+    with monkeypatch.context() as patch:
+        patch.setattr(decisions, "find_call_of_repeat", lambda key: None)
+        refused = post(editor, "approve-tool-call", body_for("", run))
+    again = post(editor, "approve-tool-call", body_for("", run))
+
+    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (409, "in_progress", "1")
+    assert chunks(again) == chunks(first)
+    assert states() == ["approved", "open"]
