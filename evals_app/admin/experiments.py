@@ -18,7 +18,7 @@ from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.plural import pluralize
 from evals_app.experiments.stopping import request_cancel
-from evals_app.experiments.summary import count_results
+from evals_app.experiments.summary import count_results, find_known_cost
 from evals_app.models import Experiment
 from runs_app.display.formats import format_dollars
 
@@ -95,7 +95,7 @@ class ExperimentAdmin(ReadOnlyAdmin):
     @admin.display(description="cost")
     def cost(self, experiment: Experiment) -> str:
         # From the summary: `count_results` would be two queries for each row of the list.
-        cost = experiment.summary.get("cost")
+        cost = find_known_cost(experiment, experiment.summary.get("cost"))
         return "-" if cost is None else f"${cost:.4f}"
 
     @admin.display(description="budget")
@@ -109,7 +109,8 @@ class ExperimentAdmin(ReadOnlyAdmin):
     def spent(self, experiment: Experiment) -> str:
         counts = count_results(experiment)
         numbers = f"{pluralize(counts['tokens'], 'token')}, {pluralize(counts['failed'], 'failure')}"
-        return f"${counts['cost']:.4f}, {numbers}"
+        cost = find_known_cost(experiment, counts["cost"])
+        return f"{'cost unknown' if cost is None else f'${cost:.4f}'}, {numbers}"
 
     @admin.display(description="page")
     def page(self, experiment: Experiment) -> str:

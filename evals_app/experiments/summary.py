@@ -55,6 +55,11 @@ def count_results(experiment: Experiment, earlier: Earlier | None = None) -> Res
     }
 
 
+def find_known_cost(experiment: Experiment, cost: Decimal | float | None) -> Decimal | float | None:
+    """Return a cost of an experiment, or None if it is not known: results submitted from outside tell no cost."""
+    return None if experiment.has_submitted_results and not cost else cost
+
+
 def earlier_spending(experiment: Experiment) -> Earlier:
     """Return the cost and the tokens of attempts that have no result any more, as the row has them now."""
     rows = Experiment.objects.filter(pk=experiment.pk)

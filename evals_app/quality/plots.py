@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONObject
+from evals_app.experiments.summary import find_known_cost
 from evals_app.models import Dataset, Experiment
 from evals_app.quality.online import OnlineScores
 from runs_app.display.formats import format_duration
@@ -36,11 +37,13 @@ class PlotValue(NamedTuple):
 
     @property
     def cost(self) -> float | None:
-        """The cost of the runs that gave the answers of the experiment, without that of its scorers."""
+        """The cost of the runs that gave the answers of the experiment, without that of its scorers. None: unknown."""
         summary = self.experiment.summary if self.experiment else {}
-        if summary.get("cost") is None:
+        if self.experiment is None or summary.get("cost") is None:
             return None
-        return float(summary["cost"] - summary.get("scorersCost", 0) - summary.get("earlierCost", 0))
+        cost = float(summary["cost"] - summary.get("scorersCost", 0) - summary.get("earlierCost", 0))
+        known = find_known_cost(self.experiment, cost)
+        return None if known is None else float(known)
 
     @property
     def p95_text(self) -> str:

@@ -132,6 +132,17 @@ def test_the_plot_of_an_agent_marks_them(client, baseline, submitted):
     assert [len(points.split()) for points in lines] == [1, 1]
 
 
+def test_the_cost_of_submitted_results_is_unknown_and_not_zero(client, submitted):
+    client.force_login(member("publisher", "support", is_staff=True))
+
+    quality = client.get("/agents/clerk/quality").content.decode()
+    listed = client.get("/admin/evals_app/experiment/").content.decode()
+    page = client.get(f"/admin/evals_app/experiment/{submitted.pk}/change/").content.decode()
+
+    assert "$0.0000" not in quality + listed + page
+    assert "cost unknown, 0 tokens, 0 failures" in page
+
+
 def test_what_a_program_says_about_a_score_is_kept(viewer, submitted):
     answer = viewer.get(f"/api/datasets/support/experiments/{submitted.pk}/results")
 
