@@ -37,39 +37,39 @@ def build_memory(run: AgentRun, user: Caller) -> RunMemory | None:
     working: JSONObject = stored.get("workingMemory") or {}
     scope, revision = str(working.get("scope", "")), working.get("revision")
     observed: JSONObject = stored.get("observations") or {}
+    thread = find_readable_thread(run, user)
     return RunMemory(
-        url_of_run_thread(run, user),
+        "" if thread is None else url_of_thread(thread),
         stored.get("messages"),
         scope,
         revision,
         find_text(run, scope, revision, user),
         observed.get("last"),
-        find_observations(run, observed.get("ids") or [], user),
+        find_observations(thread, observed.get("ids") or []),
     )
 
 
-def find_observations(run: AgentRun, ids: Sequence[int], user: Caller) -> str:
-    """Return the observations that a run was given, if the user may read their thread."""
-    if not ids or run.thread is None or not may_read_thread(run.thread, user):
+def find_readable_thread(run: AgentRun, user: Caller) -> Thread | None:
+    """Return the thread of a run if the user may read its page. Threads of experiments have none."""
+    if run.thread is None or not Thread.objects.readable_on_pages(user).filter(pk=run.thread.pk).exists():
+        return None
+    return run.thread
+
+
+def find_observations(thread: Thread | None, ids: Sequence[int]) -> str:
+    """Return the observations of a thread that a run was given."""
+    if thread is None or not ids:
         return ""
-    rows = Observation.objects.filter(pk__in=ids, thread=run.thread_id).order_by("first")
+    rows = Observation.objects.filter(pk__in=ids, thread=thread).order_by("first")
     return "\n".join(rows.values_list("text", flat=True))
 
 
-def may_read_thread(thread: Thread, user: Caller) -> bool:
-    """Return whether a user may read the page of a thread."""
-    return Thread.objects.readable_on_pages(user).filter(pk=thread.pk).exists()
-
-
-def url_of_run_thread(run: AgentRun, user: Caller) -> str:
-    """Return the URL of the page of the thread of a run, or a blank text if the user has no such page.
-
-    Threads of experiments have none.
-    """
-    if run.thread is None or run.thread.realm is None or not may_read_thread(run.thread, user):
+def url_of_thread(thread: Thread) -> str:
+    """Return the URL of the page of a thread, or a blank text for one without a realm, which has none."""
+    if thread.realm is None:
         return ""
-    url = reverse("threads:view", args=[run.thread.key])
-    return f"{url}?{urlencode({'realm': run.thread.realm})}"
+    url = reverse("threads:view", args=[thread.key])
+    return f"{url}?{urlencode({'realm': thread.realm})}"
 
 
 def find_text(run: AgentRun, scope: str, revision: int | None, user: Caller) -> str:
