@@ -14,13 +14,18 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.forms.models import model_to_dict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.crypto import salted_hmac
 
 from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
+CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."
+OPENED_STATE = "opened_state"  # the name of the input in templates/admin/change_form.html
 
 
 class CheckedChangeList(ChangeList):
@@ -83,7 +88,49 @@ class StaffAccessMixin(CheckedListMixin):
         return self.has_module_permission(request)
 
 
-class LockedChangeMixin:
+class ConcurrentChangeForm(ModelForm):
+    """A form that refuses a row which was changed since the page was opened. It would undo that change.
+
+    The page has a hash of what the form shows, with a key: it also covers values that the user may not see.
+    """
+
+    page: Any = None  # the model admin
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Before the checks of the form, which change the instance.
+        names = [name for name, field in self.fields.items() if not field.disabled]
+        displayed = (model_to_dict(self.instance, names), self.page.displayed_beside_columns(self.instance))
+        self.current_state = salted_hmac(
+            "agentcms.admin.opened_state", repr(displayed), algorithm="sha256"
+        ).hexdigest()
+
+    @property
+    def opened_state(self) -> str:
+        """The state for the page: that of an invalid form stays the one that was opened."""
+        return str(self.data.get(OPENED_STATE, self.current_state))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if self.opened_state != self.current_state:
+            message = CHANGED_MESSAGE.format(noun=self.instance._meta.verbose_name)
+            self.add_error(None, ValidationError(message, code="stale"))
+        return cleaned
+
+
+class ConcurrentChangeMixin:
+    """A mixin whose change form refuses a row that others changed since the page was opened."""
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)  # type: ignore[misc]
+        return form if obj is None else type(form.__name__, (ConcurrentChangeForm, form), {"page": self})
+
+    def displayed_beside_columns(self, row: Any) -> object:
+        """Return what the form shows besides columns with inputs of their own, such as the rows of an inline."""
+        return None
+
+
+class LockedChangeMixin(ConcurrentChangeMixin):
     """A mixin that locks the row of a change form until it is saved.
 
     Django reads the row, and writes all of its columns after the checks of the form. Without the lock, what others

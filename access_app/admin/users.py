@@ -65,6 +65,9 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
             protected = [*protected, HAS_DATA_MESSAGE.format(", ".join(sorted(map(str, lacking))))]
         return deleted, counts, set(), protected
 
+    def displayed_beside_columns(self, row: Any) -> object:
+        return [*row.memberships.order_by("pk").values_list("pk", "owner_id", "role")]
+
     def has_change_permission(self, request: HttpRequest, obj: AbstractUser | None = None) -> bool:
         return self.has_module_permission(request)
 

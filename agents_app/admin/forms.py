@@ -172,7 +172,7 @@ class AgentAdminForm(AgentForm):
             raise ValidationError(DELETED_MESSAGE, code="deleted") from None
         if self.is_stale_for(self.row):
             raise ValidationError(
-                "This agent was saved since you opened it. Copy your text, reload the page and reapply it.",
+                "This agent was saved since you opened it. Copy your text, open it again and reapply it.",
                 code="stale",
             )
         self.confirm_owner_change(cleaned)

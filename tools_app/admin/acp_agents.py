@@ -79,6 +79,9 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
             fields.insert(fields.index("environment"), "stored_environment")
         return fields
 
+    def displayed_beside_columns(self, row: AcpAgent) -> object:
+        return row.limits
+
     def get_urls(self) -> list[URLPattern]:
         def posted(view: Any) -> Any:
             # POST only: these views change something. The method gets its instance by `__get__`.

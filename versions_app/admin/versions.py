@@ -17,7 +17,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import CheckedChangeList, confirmation_page
+from access_app.admin_access import CheckedChangeList, ConcurrentChangeMixin, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.plural import pluralize
@@ -111,7 +111,7 @@ class VersionChangeList(CheckedChangeList):
 
 
 @admin.register(AgentVersion)
-class AgentVersionAdmin(HistoryAdmin):
+class AgentVersionAdmin(ConcurrentChangeMixin, HistoryAdmin):
     """The list of versions, with publishing, restoring and pinning."""
 
     list_display = (
