@@ -60,6 +60,12 @@ class CheckedListMixin:
         messages.error(request, INVALID_SELECTION_MESSAGE)
         return redirect(request.get_full_path())
 
+    def report_action(self, request: HttpRequest, count: int, selected: int, noun: str, end: str, hint: str) -> None:
+        """Show how many of the selected rows an action has changed. `hint` says why it has left out others."""
+        text = f"{count} of {pluralize(selected, noun)} {end}"
+        level = messages.SUCCESS if count else messages.WARNING
+        messages.add_message(request, level, text if count == selected else f"{text} {hint}".rstrip())
+
 
 def filter_name(item: Any) -> str:
     """Return the parameter of a filter: the name of a field, a field with its filter, or a filter of our own."""
@@ -184,9 +190,3 @@ class ReadOnlyAdmin(StaffAccessMixin, admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-    def report_action(self, request: HttpRequest, count: int, selected: int, noun: str, end: str, hint: str) -> None:
-        """Show how many of the selected rows an action has changed. `hint` says why it has left out others."""
-        text = f"{count} of {pluralize(selected, noun)} {end}"
-        level = messages.SUCCESS if count else messages.WARNING
-        self.message_user(request, text if count == selected else f"{text} {hint}", level)

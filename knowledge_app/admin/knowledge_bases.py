@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.admin_access import StaffAccessMixin
-from access_app.permissions import has_role
+from access_app.permissions import has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
-from agentcms.plural import pluralize
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeBase
@@ -57,7 +56,9 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: KnowledgeBase | None = None) -> bool:
         if not self.has_module_permission(request):
             return False
-        return obj is None or has_role(request.user, Role.PUBLISHER, obj.owner_id)
+        if obj is None:
+            return has_role_somewhere(request.user, Role.PUBLISHER)
+        return has_role(request.user, Role.PUBLISHER, obj.owner_id)
 
     def get_deleted_objects(self, objs: Iterable[KnowledgeBase], request: HttpRequest) -> Any:
         """Return the bases with the numbers of what is deleted with them. Django would load all of it to list it."""
@@ -68,9 +69,14 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
             Document._meta.verbose_name_plural: documents.count(),
             Chunk._meta.verbose_name_plural: Chunk.objects.filter(index__base__in=bases).count(),
         }
-        is_lacking = not all(self.has_delete_permission(request, base) for base in bases)
+        forbidden = [str(base) for base in bases if not self.has_delete_permission(request, base)]
+        protected = (
+            [f"Deleting a knowledge base needs the Publisher role in its team: {', '.join(forbidden)}."]
+            if forbidden
+            else []
+        )
         listed = [entry for base in bases for entry in (str(base), searching_agents(request, base)) if entry]
-        return listed, counts, {KnowledgeBase._meta.verbose_name} if is_lacking else set(), []
+        return listed, counts, set(), protected
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[KnowledgeBase]) -> None:
         for base in queryset:
@@ -82,9 +88,8 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
         rows = [base for base in bases if has_role(request.user, Role.EDITOR, base.owner_id)]
         for base in rows:
             enqueue_reindexing(base, request.user)
-        messages.success(
-            request, f"{len(rows)} of {pluralize(len(bases), 'knowledge base')} queued to be indexed again."
-        )
+        hint = "Only an editor of its team can have a knowledge base indexed again."
+        self.report_action(request, len(rows), len(bases), "knowledge base", "queued to be indexed again.", hint)
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, base: KnowledgeBase) -> str:

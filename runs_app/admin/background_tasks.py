@@ -59,8 +59,9 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Cancel the selected tasks")
     def cancel(self, request: HttpRequest, queryset: QuerySet[BackgroundTask]) -> None:
-        count = sum(cancel_task(task) for task in queryset)
-        self.message_user(request, f"{count} {'task' if count == 1 else 'tasks'} cancelled.")
+        tasks = [*queryset]
+        count = sum(map(cancel_task, tasks))
+        self.report_action(request, count, len(tasks), "task", "cancelled.", "A finished task stays as it is.")
 
     @admin.display(description="Team", ordering="owner_id")
     def team(self, task: BackgroundTask) -> str:

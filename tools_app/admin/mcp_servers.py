@@ -20,7 +20,6 @@ from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
-from agentcms.plural import pluralize
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
@@ -34,6 +33,7 @@ from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server
 from tools_app.models import McpServer
 
 EFFECT_ON_USERS = "will run without its tools"
+MANAGERS_HINT = "Only a manager of its team can change a server or have its tools listed."
 SECTIONS = (
     (None, ("key", "title", "description", "owner_id", "is_enabled")),
     (
@@ -229,8 +229,10 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         reasons = [reason for row in rows if (reason := self.try_to_switch(request, row, is_enabled))]
         for reason in reasons:
             messages.error(request, reason)
-        state = "enabled" if is_enabled else "disabled"
-        messages.success(request, f"{len(rows) - len(reasons)} of {pluralize(len(servers), 'server')} {state}.")
+        state = "enabled." if is_enabled else "disabled."
+        # The reasons above are all that is to say if the user may change each of the servers.
+        hint = MANAGERS_HINT if len(rows) < len(servers) else ""
+        self.report_action(request, len(rows) - len(reasons), len(servers), "server", state, hint)
 
     @staticmethod
     def try_to_switch(request: HttpRequest, row: McpServer, is_enabled: bool) -> str:
@@ -245,7 +247,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         rows = [row for row in servers if row.editable_by(request.user)]
         for row in rows:
             enqueue_listing(row, request.user)
-        messages.success(request, f"The tools of {len(rows)} of {pluralize(len(servers), 'server')} are being listed.")
+        self.report_action(request, len(rows), len(servers), "server", "queued for the listing.", MANAGERS_HINT)
 
     @admin.display(description="team", ordering="owner_id")
     def owner(self, row: McpServer) -> str:

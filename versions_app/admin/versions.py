@@ -36,6 +36,7 @@ from versions_app.publishing import publish_refusal_of, publish_warning_of
 LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
 DRAFT_MOVED_MESSAGE = "The draft changed since you opened this page. Nothing was changed. Check the new state."
 VERSION_GONE_MESSAGE = "The version was deleted in the meantime, or its agent belongs to another team now."
+PIN_HINT = "Only an editor of its team can pin or unpin a version, and nobody while its agent is archived."
 DELETED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
 MAX_SELECTED = 200
 
@@ -270,27 +271,26 @@ class AgentVersionAdmin(ConcurrentChangeMixin, HistoryAdmin):
         if len(selected) > MAX_SELECTED:
             self.message_user(request, f"Select at most {MAX_SELECTED} versions.", messages.ERROR)
             return None
-        if "confirmed" not in request.POST:
-            return self._render_pin_confirmation(request, selected, pinned)
+        changeable = [version for version in selected if self.has_change_permission(request, version)]
+        if changeable and "confirmed" not in request.POST:
+            return self._render_pin_confirmation(request, changeable, len(selected) - len(changeable), pinned)
         updated = 0
-        for version in selected:
-            if self.has_change_permission(request, version):
-                # Retention may delete a version meanwhile, and somebody may archive its agent.
-                with suppress(AgentArchived, *DELETED_ERRORS), transaction.atomic():
-                    row = self.lock_agent_of(request, version, Role.EDITOR)
-                    version.update_description_locked(row, pinned=pinned)
-                    updated += 1
-        self.message_user(
-            request, f"{'Pinned' if pinned else 'Unpinned'} {updated} of {pluralize(len(selected), 'version')}."
-        )
+        for version in changeable:
+            # Retention may delete a version meanwhile, and somebody may archive its agent.
+            with suppress(AgentArchived, *DELETED_ERRORS), transaction.atomic():
+                row = self.lock_agent_of(request, version, Role.EDITOR)
+                version.update_description_locked(row, pinned=pinned)
+                updated += 1
+        end = "pinned." if pinned else "unpinned."
+        self.report_action(request, updated, len(selected), "version", end, PIN_HINT)
         return None
 
     def _render_pin_confirmation(
-        self, request: HttpRequest, versions: list[AgentVersion], pinned: bool
+        self, request: HttpRequest, versions: list[AgentVersion], left_out: int, pinned: bool
     ) -> HttpResponse:
         verb = "Pin" if pinned else "Unpin"
         title = f"{verb} {pluralize(len(versions), 'version')}"
-        context = {"versions": versions, "action": verb.lower(), "verb": verb}
+        context = {"versions": versions, "left_out": left_out, "hint": PIN_HINT, "action": verb.lower(), "verb": verb}
         return confirmation_page(self, request, "versions_app/confirm_pins", title, **context)
 
     def _render_confirmation(

@@ -7,7 +7,7 @@ from access_app.role import Role
 from agents_app.models import Agent, AgentQuerySet
 from tests.factories import AgentFactory, member
 from tests.versions_app.admin.test_versions import act, change_url
-from versions_app.admin.versions import VERSION_GONE_MESSAGE
+from versions_app.admin.versions import PIN_HINT, VERSION_GONE_MESSAGE
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,7 @@ def test_no_action_changes_a_version_of_another_team(client, agent, action):
     answer = act(client, agent.versions.get(version_number=1), action)
 
     texts = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert texts == ["Pinned 0 of 1 version." if action == "pin" else VERSION_GONE_MESSAGE]
+    assert texts == [f"0 of 1 version pinned. {PIN_HINT}" if action == "pin" else VERSION_GONE_MESSAGE]
     assert is_unchanged(agent)
 
 

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from tests.factories import AgentFactory, UserFactory, archived_agent, member
-from versions_app.admin.versions import AgentVersionAdmin
+from versions_app.admin.versions import PIN_HINT, AgentVersionAdmin
 from versions_app.models import AgentVersion
 from versions_app.models.retention_rule import RetentionRule
 
@@ -225,7 +225,8 @@ def test_no_version_of_an_archived_agent_is_changed(client, staff, agent):
     assert client.post(change_url(theirs), {"name": "New", "pinned": "on"}).status_code == 403
     answer = act(client, version, "pin", _selected_action=[version.pk, theirs.pk])
 
-    assert [str(message) for message in get_messages(answer.wsgi_request)] == ["Pinned 1 of 2 versions."]
+    texts = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert texts == [f"1 of 2 versions pinned. {PIN_HINT}"]
     assert archived.versions.filter(name="", pinned=False).exists()
 
 

@@ -1,0 +1,101 @@
+"""Messages of actions of the admin about selected rows that they leave out."""
+
+import pytest
+from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME as SELECTED
+from django.contrib.messages import get_messages
+
+from access_app.models import Membership
+from runs_app.models import BackgroundTask
+from tests.factories import AgentFactory, member
+from tests.knowledge_app.conftest import make_base
+from tests.page_client import browser
+from tests.runs_app.factories import RunFactory
+from tools_app.admin.mcp_servers import MANAGERS_HINT
+from tools_app.models import McpServer
+from versions_app.admin.versions import PIN_HINT
+
+pytestmark = pytest.mark.django_db
+
+INDEX_HINT = "Only an editor of its team can have a knowledge base indexed again."
+ACTIONS = {
+    "enable": ("tools_app/mcpserver", f"0 of 1 server enabled. {MANAGERS_HINT}"),
+    "disable": ("tools_app/mcpserver", f"0 of 1 server disabled. {MANAGERS_HINT}"),
+    "list_tools_of_selected": ("tools_app/mcpserver", f"0 of 1 server queued for the listing. {MANAGERS_HINT}"),
+    "index_again": ("knowledge_app/knowledgebase", f"0 of 1 knowledge base queued to be indexed again. {INDEX_HINT}"),
+    "pin": ("versions_app/agentversion", f"0 of 1 version pinned. {PIN_HINT}"),
+    "unpin": ("versions_app/agentversion", f"0 of 1 version unpinned. {PIN_HINT}"),
+}
+
+
+@pytest.fixture
+def viewer():
+    return member("viewer", "support", is_staff=True)
+
+
+def create_server(owner_id="support"):
+    return McpServer.objects.create(key=f"of-{owner_id}", title="Office", owner_id=owner_id, url="https://x.org/mcp")
+
+
+def run_action(user, model, action, *rows):
+    """Run an action, and return its answer with the levels and texts of its messages."""
+    answer = browser(user).post(f"/admin/{model}/", {"action": action, SELECTED: [row.pk for row in rows]})
+    return answer, [(message.level, str(message)) for message in get_messages(answer.wsgi_request)]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_action_that_the_role_forbids_is_a_warning_with_the_reason(viewer, action):
+    model, text = ACTIONS[action]
+    rows = {
+        "tools_app/mcpserver": create_server,
+        "knowledge_app/knowledgebase": lambda: make_base("handbook", "support"),
+        "versions_app/agentversion": lambda: AgentFactory(owner_id="support").active_version,
+    }
+
+    assert run_action(viewer, model, action, rows[model]())[1] == [(messages.WARNING, text)]
+
+
+def test_the_reason_is_for_some_of_the_servers_too(viewer):
+    Membership.objects.create(user=viewer, owner_id="legal", role="manager")
+    servers = [create_server(), create_server("legal")]
+
+    _, reported = run_action(viewer, "tools_app/mcpserver", "disable", *servers)
+
+    assert reported == [(messages.SUCCESS, f"1 of 2 servers disabled. {MANAGERS_HINT}")]
+
+
+def test_the_question_about_pins_has_no_versions_that_the_user_may_not_pin(viewer):
+    Membership.objects.create(user=viewer, owner_id="legal", role="editor")
+    own = AgentFactory(owner_id="legal", name="Lawyer").active_version
+    other = AgentFactory(owner_id="support", name="Porter").active_version
+
+    answer, _ = run_action(viewer, "versions_app/agentversion", "pin", own, other)
+
+    page = answer.content.decode()
+    assert ("Pin 1 version" in page, "v1 of Lawyer" in page, "v1 of Porter" in page) == (True, True, False)
+    assert f"1 of the selected versions stays as it is. {PIN_HINT}" in page
+
+
+def test_a_cancelled_task_says_that_a_finished_one_stays(admin_user):
+    columns = {"run": RunFactory(), "tool": "search", "timeout_ms": 1000}
+    tasks = [
+        BackgroundTask.objects.create(call_key=status, status=status, **columns) for status in ("pending", "completed")
+    ]
+
+    reports = [run_action(admin_user, "runs_app/backgroundtask", "cancel", *tasks)[1] for _ in range(2)]
+
+    assert reports == [
+        [(messages.SUCCESS, "1 of 2 tasks cancelled. A finished task stays as it is.")],
+        [(messages.WARNING, "0 of 2 tasks cancelled. A finished task stays as it is.")],
+    ]
+
+
+def test_a_base_of_a_team_without_the_role_is_named_before_a_deletion(viewer):
+    base = make_base("handbook", "support")
+    offered = browser(viewer).get("/admin/knowledge_app/knowledgebase/").content.decode()
+    Membership.objects.create(user=viewer, owner_id="legal", role="publisher")
+
+    answer, _ = run_action(viewer, "knowledge_app/knowledgebase", "delete_selected", base)
+
+    assert 'value="delete_selected"' not in offered
+    assert f"Deleting a knowledge base needs the Publisher role in its team: {base}." in answer.content.decode()
