@@ -133,6 +133,12 @@ class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: ModelProvider | None = None) -> bool:
         return self.has_module_permission(request)
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions without Django's own deletion, which names no agents."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:

@@ -174,3 +174,9 @@ def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider
     assert "<strong>Agents use it</strong> and will not answer: By alias, Porter, Released" in page
     assert "Other" not in page.partition("Agents use it")[2].partition("</p>")[0]
     assert 'value="Delete model provider"' in page
+
+
+def test_providers_are_not_deleted_without_naming_the_agents(staff, custom_provider):
+    page = staff.get(reverse("admin:runs_app_modelprovider_changelist")).content.decode()
+
+    assert 'value="delete_selected"' not in page
