@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
@@ -16,6 +18,7 @@ from access_app.role import SHARED_LABEL, Role
 from agentcms.db.locks import lock_name
 
 LAST_MANAGER_MESSAGE = "The team {team} needs at least one manager. Add another manager first."
+LAST_SUPERUSER_MESSAGE = "At least one active superuser must be staff. Make another user a superuser and staff first."
 GONE_MESSAGE = "{user} is no longer a member of {team}: somebody has changed this meanwhile."
 
 
@@ -124,6 +127,18 @@ def reject_loss_of_managers(memberships: Iterable[Membership]) -> None:
             messages.append(LAST_MANAGER_MESSAGE.format(team=owner_id or SHARED_LABEL))
     if messages:
         raise ValidationError(messages, code="last_manager")
+
+
+def reject_loss_of_superusers(users: Iterable[AbstractBaseUser]) -> None:
+    """Raise ValidationError if nobody could add users in the admin any more without these superusers.
+
+    Call this in the transaction that deletes, deactivates or demotes them. Other callers wait until it ends.
+    """
+    lock_name("superusers")
+    superusers = get_user_model().objects.filter(is_superuser=True, is_staff=True, is_active=True)
+    remaining = superusers.exclude(pk__in=[user.pk for user in users])
+    if superusers.exists() and not remaining.exists():
+        raise ValidationError(LAST_SUPERUSER_MESSAGE, code="last_superuser")
 
 
 def lock_members(owner_id: str) -> None:

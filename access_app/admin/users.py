@@ -6,21 +6,23 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import AbstractUser, Group
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.forms.password import AccountPasswordForm
 from access_app.models import Membership
-from access_app.teams import reject_loss_of_managers
+from access_app.teams import reject_loss_of_managers, reject_loss_of_superusers
 
 User = get_user_model()
 HAS_DATA_MESSAGE = "The admin deletes no user who has data of these kinds: {}. Deactivate the user instead."
+SUPERUSER_COLUMNS = ("is_active", "is_staff", "is_superuser")
 
 admin.site.unregister(User)
 admin.site.unregister(Group)  # roles decide; Django's groups and permissions are not used
@@ -34,6 +36,13 @@ class AccountForm(UserChangeForm):
         if not is_active:
             reject_loss_of_managers(self.instance.memberships.all())
         return is_active
+
+    def clean(self) -> dict[str, Any]:
+        """Reject a change after which nobody could add users. Who is no superuser has no inputs for it."""
+        cleaned = super().clean() or {}
+        if not all(cleaned.get(name, True) for name in SUPERUSER_COLUMNS):
+            reject_loss_of_superusers([self.instance])
+        return cleaned
 
 
 @admin.register(User)
@@ -60,9 +69,17 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Name the way out for users with rows that the admin does not delete, such as API keys and conversations."""
-        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        users = [*objs]
+        deleted, counts, lacking, protected = super().get_deleted_objects(users, request)
+        # Django would delete them too, and with them the record of what the user did.
+        if LogEntry.objects.filter(user__in=users).exists():
+            lacking = {*lacking, LogEntry._meta.verbose_name}
         if lacking:
             protected = [*protected, HAS_DATA_MESSAGE.format(", ".join(sorted(map(str, lacking))))]
+        try:
+            reject_loss_of_superusers(users)
+        except ValidationError as error:
+            protected = [*protected, *error.messages]
         return deleted, counts, set(), protected
 
     def displayed_beside_columns(self, row: Any) -> object:
