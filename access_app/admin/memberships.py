@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
@@ -69,6 +69,12 @@ class MembershipFormSet(forms.BaseInlineFormSet):
     def clean(self) -> None:
         super().clean()
         reject_loss_of_managers(form.instance for form in self.deleted_forms)
+
+    def get_unique_error_message(self, unique_check: Sequence[str]) -> str:
+        return "A user has one role in a team. Remove one of the two memberships of the same team."
+
+    def get_form_error(self) -> str:
+        return "There is another membership of this team."
 
 
 class TeamManagersMixin:

@@ -16,8 +16,10 @@ from django.http import HttpRequest, HttpResponse
 
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
-from access_app.forms.password import AccountPasswordForm
+from access_app.forms.password import AccountPasswordForm, NewAccountForm
 from access_app.models import Membership
+from access_app.permissions import has_role_somewhere
+from access_app.role import Role
 from access_app.teams import reject_loss_of_managers, reject_loss_of_superusers
 
 User = get_user_model()
@@ -50,6 +52,7 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
     """The page of users. Superusers change users; other staff only the memberships that they manage."""
 
     form = AccountForm
+    add_form = NewAccountForm
     change_password_form = AccountPasswordForm
     inlines: ClassVar = [MembershipInline]
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
@@ -86,7 +89,8 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
         return [*row.memberships.order_by("pk").values_list("pk", "owner_id", "role")]
 
     def has_change_permission(self, request: HttpRequest, obj: AbstractUser | None = None) -> bool:
-        return self.has_module_permission(request)
+        # Other staff change only memberships in the teams that they manage.
+        return self.has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
 
     def get_readonly_fields(self, request: HttpRequest, obj: AbstractUser | None = None) -> Any:
         if request.user.is_superuser:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.forms import AdminPasswordChangeForm, PasswordChangeForm
+from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, PasswordChangeForm
 from django.contrib.auth.models import User
+from django.utils.html import format_html
 
 from access_app.forms.throttled import ThrottledFormMixin
+
+# Django's text names single sign-on and LDAP, which this application does not have.
+SIGN_IN_HELP = "If disabled, nobody can sign in as this user. API keys of the user work all the same."
+LOST_PASSWORD_WARNING = format_html(
+    '{}<ul id="id_unusable_warning" class="messagelist"><li class="warning">{}</li></ul>',
+    SIGN_IN_HELP,
+    "If disabled, the current password for this user will be lost.",
+)
 
 
 class NewPasswordForm(ThrottledFormMixin, PasswordChangeForm):
@@ -35,9 +44,17 @@ class NewPasswordForm(ThrottledFormMixin, PasswordChangeForm):
 class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
     """The form of Django for the password of another user, without the other columns of the user."""
 
+    usable_password_help_text = LOST_PASSWORD_WARNING
+
     def save(self, commit: bool = True) -> User:
         """Store the password alone, as `NewPasswordForm` does."""
         user: User = super().save(commit=False)
         if commit:
             user.save(update_fields=["password"])
         return user
+
+
+class NewAccountForm(AdminUserCreationForm):  # type: ignore[type-arg]
+    """The form of Django for a new user."""
+
+    usable_password = AdminUserCreationForm.create_usable_password_field(SIGN_IN_HELP)
