@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html_join
 
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
-from access_app.permissions import require_granted_role
+from access_app.permissions import effective_role, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.forms.actions import RestoreDeletedForm, TypedForm
@@ -48,7 +49,13 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
     list_per_page = 50
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[DeletedAgent]:
-        return DeletedAgent.objects.for_user(request.user).with_role(request.user)
+        """Return the visible deleted agents with `granted`, the user's role for each, which `links` reads."""
+        deleted = DeletedAgent.objects.for_user(request.user)
+        # Superusers need no membership, which is all that `with_role` reads.
+        if request.user.is_superuser:
+            highest = {"granted": Value(str(effective_role(request.user, None)))}
+            return deleted.annotate(**highest)
+        return deleted.with_role(request.user)
 
     def get_urls(self) -> list[URLPattern]:
         return [
@@ -113,9 +120,11 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
         return f"{deleted.removed_at:%B %-d, %Y}"
 
     @admin.display(description="Actions")
-    def links(self, deleted: DeletedAgent) -> str:
+    def links(self, deleted: Any) -> str:
+        """Return links to the actions that the user's role for the agent allows."""
         links = [
             (label, reverse(f"admin:versions_app_deletedagent_{name}", args=[deleted.pk]))
-            for name, (label, _) in TRASH_ACTIONS.items()
+            for name, (label, role) in TRASH_ACTIONS.items()
+            if Role(deleted.granted or Role.VIEWER).covers(role)
         ]
-        return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
+        return format_html_join(" · ", '<a href="{1}">{0}</a>', links) or "–"

@@ -86,3 +86,21 @@ def test_staff_need_the_role_to_restore_or_purge(client, deleted):
     assert b"Night porter" not in client.get(TRASH).content
     assert client.post(address("purge", deleted), {"typed": "Night porter"}).status_code == 404
     assert DeletedAgent.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "offered"), [("viewer", []), ("publisher", ["restore"]), ("manager", ["restore", "purge"])]
+)
+def test_the_trash_links_to_what_the_role_allows(client, deleted, role, offered):
+    client.force_login(member(role, is_staff=True))
+    pages = [client.get(page).content.decode() for page in (TRASH, address("change", deleted))]
+
+    links = [[name for name in ("restore", "purge") if address(name, deleted) in page] for page in pages]
+
+    assert links == [offered, offered]
+
+
+def test_the_trash_links_to_all_actions_for_superusers(client, staff, deleted):
+    page = client.get(TRASH).content.decode()
+
+    assert [address(name, deleted) in page for name in ("restore", "purge")] == [True, True]
