@@ -193,7 +193,8 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         with change(message=request.POST.get("reason", "")[:500]):
             results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, publish)
         published = sum(result.done for result in results)
-        self.message_user(request, f"Published {pluralize(published, 'draft')}.", messages.SUCCESS)
+        level = messages.SUCCESS if published else messages.WARNING
+        self.message_user(request, f"Published {pluralize(published, 'draft')}.", level)
         for result in results:
             if not result.done or result.warning:
                 self.message_user(request, f"{result.name}: {result.warning or result.sentence}", messages.WARNING)

@@ -116,7 +116,8 @@ class AgentRemovalAdmin(admin.ModelAdmin):
 
     def report(self, request: HttpRequest, name: str, results: list[bulk.BulkResult]) -> None:
         done = sum(result.done for result in results)
-        self.message_user(request, f"{DONE_VERBS[name]} {pluralize(done, 'agent')}.", messages.SUCCESS)
+        level = messages.SUCCESS if done else messages.WARNING
+        self.message_user(request, f"{DONE_VERBS[name]} {pluralize(done, 'agent')}.", level)
         for result in results:
             if not result.done:
                 self.message_user(request, f"{result.name}: {result.sentence}", messages.WARNING)

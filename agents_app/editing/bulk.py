@@ -201,19 +201,22 @@ def apply_in_turn(
 
 def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: BulkAction) -> BulkResult:
     """Lock one agent and apply an action to it, in a transaction."""
+    name = agent_id  # until the agent is read
     try:
         with transaction.atomic():
-            return action(user, agents.with_role(user).get_locked(agent_id))
+            agent = agents.with_role(user).get_locked(agent_id)
+            name = agent.name
+            return action(user, agent)
     except Agent.DoesNotExist:
-        return BulkResult(agent_id, False, "It is no longer there.")
+        return BulkResult(name, False, "It is no longer there.")
     except (RoleRequired, AgentArchived) as error:
-        return BulkResult(agent_id, False, str(error))
+        return BulkResult(name, False, str(error))
     except MoveRefused as error:
-        return BulkResult(agent_id, False, error.summary)
+        return BulkResult(name, False, error.summary)
     except ConfigError as error:  # an earlier release, or a fixture, stored what is not valid now
-        return BulkResult(agent_id, False, f"Its configuration is not valid: {' '.join(error.messages)}")
+        return BulkResult(name, False, f"Its configuration is not valid: {' '.join(error.messages)}")
     except IntegrityError:
-        return BulkResult(agent_id, False, "The ID of the duplicate was taken in the meantime. Try again.")
+        return BulkResult(name, False, "The ID of the duplicate was taken in the meantime. Try again.")
 
 
 def copy_id(agent: Agent) -> str:

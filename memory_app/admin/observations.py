@@ -64,6 +64,7 @@ class ObservationAdmin(ReadOnlyAdmin):
                 thread.observations.all().delete()
                 observe_if_enabled(thread)
         noun = "conversation is" if len(observed) == 1 else "conversations are"
-        messages.success(request, f"{len(observed)} {noun} observed again. The jobs show the progress.")
+        if observed:
+            messages.success(request, f"{len(observed)} {noun} observed again. The jobs show the progress.")
         if left := len(threads) - len(observed):
             messages.warning(request, f"{left} stay as they are: their agents have no observational memory any more.")

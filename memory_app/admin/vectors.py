@@ -66,7 +66,8 @@ class VectorAdmin(ReadOnlyAdmin):
                 Vector.objects.filter(thread=thread_id, embedder=embedder).delete()
                 enqueue_message_indexing(thread_id, embedder)
         noun = "conversation is" if len(pairs) == 1 else "conversations are"
-        messages.success(request, f"{len(pairs)} {noun} indexed again. The jobs show the progress.")
+        if pairs:
+            messages.success(request, f"{len(pairs)} {noun} indexed again. The jobs show the progress.")
         if unknown:
             messages.warning(request, f"Vectors of embedders that are not available stay: {list_text(unknown)}.")
 

@@ -139,7 +139,7 @@ def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff
 
     answer = confirm(client, choose_action(client, agent))
 
-    assert messages(answer)[-1] == "porter: This is a circular reference: porter → helper → porter."
+    assert messages(answer)[-1] == "Porter: This is a circular reference: porter → helper → porter."
     assert agent.activations.count() == 1
 
 

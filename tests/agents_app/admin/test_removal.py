@@ -2,12 +2,13 @@
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.messages import WARNING, get_messages
 from django.urls import reverse
 
 from agents_app.editing.archiving import archive_locked
 from agents_app.forms.actions import DeleteForm
 from agents_app.models import Agent
-from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, archived_agent, member
 from versions_app.models import DeletedAgent
 
 pytestmark = pytest.mark.django_db
@@ -162,6 +163,26 @@ def test_agents_are_archived_and_unarchived(client, staff, used):
 
     client.post(f"{LIST}?archived=yes", {"action": "unarchive_agents", "_selected_action": ["free"]})
     assert not Agent.objects.archived().exists()
+
+
+def test_an_agent_that_the_role_does_not_allow_to_unarchive_is_named_in_a_warning(client):
+    client.force_login(member("editor", is_staff=True))
+    archived_agent("porter")
+
+    answer = client.post(f"{LIST}?archived=yes", {"action": "unarchive_agents", "_selected_action": ["porter"]})
+
+    assert [(message.level, str(message)) for message in get_messages(answer.wsgi_request)] == [
+        (WARNING, "Unarchived 0 agents."),
+        (WARNING, "Concierge: This needs the Publisher role in Shared."),
+    ]
+
+
+def test_a_message_of_the_admin_does_not_change_the_first_letter_of_a_name(client, staff):
+    agent = AgentFactory(id="porter", name="iPorter")
+
+    page = client.post(delete_address(agent.pk), {"typed": "iPorter"}, follow=True).content.decode()
+
+    assert '<li class="success">iPorter was moved to the trash.</li>' in page
 
 
 def test_the_list_leaves_out_archived_agents(client, staff):
