@@ -1,4 +1,4 @@
-"""Pages on a tablet in portrait, where there is less room than on a desk and tables are no cards yet."""
+"""Pages on a tablet in portrait, where tables are no cards yet, and in the narrowest window that pages are made for."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import patch_agent
 
 SIZES = [{"width": 769, "height": 1024}, {"width": 834, "height": 1112}, {"width": 960, "height": 1280}]
+# As wide as a window of 1280 pixels at 400 %.
+NARROW = {"width": 320, "height": 640}
 PAGES = ["/", "/runs", "/approvals", "/threads", "/datasets", "/knowledge", "/team", "/account/keys"]
 
 
@@ -26,7 +28,7 @@ def page(visit: Any, agent: str, api: Any) -> Page:
 def test_no_page_scrolls_sideways(page: Page, agent: str, served: Any):
     for path in (*PAGES, f"/agents/{agent}", f"/agents/{agent}/runs"):
         page.goto(f"{served.base_url}{path}")
-        for size in SIZES:
+        for size in (*SIZES, NARROW):
             page.set_viewport_size(size)
             assert page.evaluate("document.documentElement.scrollWidth") == size["width"], path
 
