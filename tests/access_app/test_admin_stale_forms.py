@@ -9,7 +9,7 @@ from django.urls import reverse
 from access_app.models import ApiKey, Membership
 from runs_app.models import ModelProvider, TraceRule
 from tests.factories import AgentFactory, UserFactory, api_key, member
-from tools_app.models import AcpAgent, AcpWorkspace, McpServer
+from tools_app.models import AcpAgent, McpServer
 from versions_app.models import RetentionRule
 
 pytestmark = pytest.mark.django_db
@@ -28,11 +28,6 @@ def create_key() -> Any:
     return ApiKey.objects.get()
 
 
-def create_workspace() -> Any:
-    member("manager", "support"), member("manager", "legal")
-    return AcpWorkspace.objects.create(owner_id="support", name="site")
-
-
 def create_acp_agent(settings: Any) -> Any:
     settings.ACP_COMMANDS = {"coder": {"argv": ["/bin/cat"], "sandbox": "none"}}
     return AcpAgent.objects.create(key="coder", title="Coder", command_key="coder")
@@ -45,7 +40,6 @@ ROWS: dict[str, tuple[Any, str, Any]] = {
     "retention": (lambda: RetentionRule.objects.create(owner_id="", versions=5), "versions", 9),
     "trace": (lambda: TraceRule.objects.create(owner_id="", allows_content=True), "allows_content", False),
     "provider": (lambda: ModelProvider.objects.create(key="lab", title="Lab"), "title", "Laboratory"),
-    "workspace": (create_workspace, "owner_id", "legal"),
     "server": (
         lambda: McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp"),
         "url",

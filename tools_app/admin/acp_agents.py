@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -18,7 +19,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from access_app.admin_access import CheckedListMixin, LockedChangeMixin
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from access_app.teams import team_choices
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
@@ -30,6 +31,10 @@ from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.admin.usage import usage_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
+
+WORKSPACE_FILES_STAY = (
+    "Its files stay in its folder on the server. A new workspace of the same team and name has them again."
+)
 
 
 class SuperuserAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
@@ -182,10 +187,34 @@ def acp_usage_context(request: HttpRequest, row: AcpAgent) -> TemplateContext:
 
 @admin.register(AcpWorkspace)
 class AcpWorkspaceAdmin(SuperuserAdmin):
-    """Admin of the named workspaces of teams."""
+    """Admin of the named workspaces of teams. Its folder has its team and name, so neither is changed."""
 
-    list_display = ("owner_id", "name", "created_at")
+    list_display = ("name", "owner", "created_at")
     search_fields = ("owner_id", "name")
+    fields = ("owner_id", "name")
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_fields(self, request: HttpRequest, obj: AcpWorkspace | None = None) -> Any:
+        return ("owner", "name", "created_at") if obj else self.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: AcpWorkspace | None = None) -> Any:
+        return ("owner", "created_at") if obj else ()
+
+    @admin.display(description="team", ordering="owner_id")
+    def owner(self, row: AcpWorkspace) -> str:
+        return row.owner_id or SHARED_LABEL
+
+    def get_deleted_objects(self, objs: Iterable[AcpWorkspace], request: HttpRequest) -> Any:
+        """Name the ACP agents that lose a workspace, and say what becomes of its files."""
+        rows = [*objs]
+        deleted, counts, lacking, protected = super().get_deleted_objects(rows, request)
+        users = AcpAgent.objects.filter(workspace__in=[row.name for row in rows])
+        if users:
+            names = ", ".join(map(str, users))
+            deleted = [*deleted, f"ACP agents that work in it will refuse the tasks of its team: {names}."]
+        return [*deleted, WORKSPACE_FILES_STAY], counts, lacking, protected
 
     def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the teams, instead of a field for any text."""
@@ -199,8 +228,9 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
 class AcpPermissionAdmin(SuperuserAdmin):
     """Admin of what people allowed for whole conversations. Deleting one takes the permission back."""
 
-    list_display = ("title", "agent", "owner_id", "thread", "option_kind", "decided_by_name", "created_at")
+    list_display = ("title", "agent", "owner", "thread", "option_kind", "decided_by_name", "created_at")
     list_filter = ("agent",)
+    fields = (*list_display, "mark")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AcpPermission]:
         return super().get_queryset(request).select_related("agent", "thread")
@@ -210,3 +240,7 @@ class AcpPermissionAdmin(SuperuserAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    @admin.display(description="team", ordering="owner_id")
+    def owner(self, row: AcpPermission) -> str:
+        return row.owner_id or SHARED_LABEL

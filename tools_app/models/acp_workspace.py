@@ -8,11 +8,13 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
+from access_app.role import SHARED_LABEL
+
 
 class AcpWorkspace(models.Model):
     """A folder that superusers gave to a team. All conversations of the team share it."""
 
-    owner_id = models.CharField("team", max_length=128, help_text="The team whose agents work in it.")
+    owner_id = models.CharField("team", max_length=128, blank=True, help_text="The team whose agents work in it.")
     name = models.CharField(
         max_length=64,
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
@@ -26,4 +28,4 @@ class AcpWorkspace(models.Model):
         constraints: ClassVar = [models.UniqueConstraint(fields=["owner_id", "name"], name="acp_workspace_name")]
 
     def __str__(self) -> str:
-        return f"{self.owner_id}: {self.name}"
+        return f"{self.owner_id or SHARED_LABEL}: {self.name}"

@@ -1,5 +1,7 @@
 """ACP agents in Django admin: add, environment, limits, switch off, and who may."""
 
+from uuid import uuid4
+
 import pytest
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.urls import reverse
@@ -7,7 +9,9 @@ from django.urls import reverse
 from access_app.role import Role
 from tests.factories import AgentFactory, UserFactory, member
 from tools_app.acp import table
-from tools_app.models import AcpAgent
+from tools_app.acp.workspaces.folders import workspace_folder
+from tools_app.admin.acp_agents import WORKSPACE_FILES_STAY
+from tools_app.models import AcpAgent, AcpWorkspace
 
 pytestmark = pytest.mark.django_db
 
@@ -113,6 +117,10 @@ def test_switching_keeps_what_others_store_meanwhile(superuser, monkeypatch, by)
     assert (row.is_enabled, row.title) == (True, "Renamed meanwhile")
 
 
+def workspace_address(name):
+    return reverse(f"admin:tools_app_acpworkspace_{name}", args=[AcpWorkspace.objects.get().pk])
+
+
 @pytest.mark.parametrize("url", [ADD, *LISTS])
 def test_only_superusers_see_the_pages(client, superuser, url):
     allowed = superuser.get(url).status_code
@@ -131,6 +139,43 @@ def test_a_workspace_belongs_to_a_team_of_a_list(superuser):
     form = superuser.get(reverse("admin:tools_app_acpworkspace_add")).context["adminform"].form
 
     assert [*form.fields["owner_id"].widget.choices] == [("", "Shared"), ("support", "support")]
+
+
+def test_shared_gets_a_workspace_once(superuser, settings, tmp_path):
+    settings.WORKSPACES_DIR = tmp_path
+    add = reverse("admin:tools_app_acpworkspace_add")
+
+    answers = [superuser.post(add, {"owner_id": "", "name": "site"}) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [302, 200]
+    assert "with this Team and Name already exists" in answers[1].text
+    assert workspace_folder("", None, uuid4(), "site").name == "named-site"
+    listed, page = (superuser.get(address).text for address in (LISTS[1], workspace_address("change")))
+    assert "Shared" in listed
+    assert "Shared: site" in page
+
+
+def test_a_workspace_keeps_its_team_and_name_as_its_folder_does(superuser):
+    AcpWorkspace.objects.create(owner_id="support", name="site")
+
+    page = superuser.get(workspace_address("change"))
+    refused = superuser.post(workspace_address("change"), {"owner_id": "legal", "name": "other"})
+
+    assert (page.status_code, refused.status_code) == (200, 403)
+    assert 'name="_save"' not in page.text
+
+
+@pytest.mark.parametrize("is_selected", [False, True])
+def test_the_question_about_a_workspace_says_who_loses_it(superuser, is_selected):
+    row = AcpWorkspace.objects.create(owner_id="support", name="site")
+    AcpAgent.objects.create(key="coder", title="Coder", command_key="coder", workspace="site")
+    AcpAgent.objects.create(key="other", title="Neighbour", command_key="coder")
+
+    selected = {"action": "delete_selected", ACTION_CHECKBOX_NAME: [row.pk]}
+    page = superuser.post(LISTS[1], selected) if is_selected else superuser.get(workspace_address("delete"))
+
+    assert "ACP agents that work in it will refuse the tasks of its team: Coder." in page.text
+    assert WORKSPACE_FILES_STAY in page.text
 
 
 @pytest.mark.parametrize("name", ["change", "delete"])
