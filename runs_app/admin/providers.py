@@ -81,6 +81,7 @@ class ProviderForm(forms.ModelForm):
             "is_enabled",
         )
         labels: ClassVar = {"key": "Provider ID"}  # not the API key
+        error_messages: ClassVar = {"key": {"unique": "Another provider has this ID. Choose another one."}}
 
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"].strip()

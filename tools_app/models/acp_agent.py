@@ -97,6 +97,8 @@ class AcpAgent(VersionedConfiguration):
             raise ValidationError(errors)
 
     def _clean_command(self) -> None:
+        if not self.command_key:  # the error of the field says that it is required
+            return
         command = ACP_COMMANDS.get(self.command_key)
         if forbidden := [name for name in self.environment_names if name not in command.environment_names]:
             names = ", ".join(forbidden)

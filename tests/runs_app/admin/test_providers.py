@@ -180,3 +180,9 @@ def test_providers_are_not_deleted_without_naming_the_agents(staff, custom_provi
     page = staff.get(reverse("admin:runs_app_modelprovider_changelist")).content.decode()
 
     assert 'value="delete_selected"' not in page
+
+
+def test_a_taken_id_is_named_as_the_form_names_it(staff, custom_provider):
+    answer = staff.post(ADD, {**FIELDS, "aliases": ""})
+
+    assert errors(answer) == {"key": ["Another provider has this ID. Choose another one."]}

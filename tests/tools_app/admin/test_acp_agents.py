@@ -251,3 +251,9 @@ def test_only_superusers_restore_versions(client):
     answer = client.post(reverse("admin:tools_app_acpagent_restore", args=[row.pk]), {"version": "1"})
 
     assert answer.status_code == 404
+
+
+def test_a_missing_command_is_one_error(superuser):
+    form = superuser.post(ADD, {**FIELDS, "command_key": "", "environment": ""}).context["adminform"].form
+
+    assert form.errors == {"command_key": ["This is required."]}
