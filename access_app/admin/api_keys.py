@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -165,6 +166,7 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
             return confirmation_page(self, request, "access_app/revoke_keys", f"Revoke {count}?", **context)
         for key in valid:
             key.revoke()
+        LogEntry.objects.log_actions(request.user.pk or 0, valid, CHANGE, "Revoked.")
         self.message_user(request, f"{count} revoked.")
         return None
 

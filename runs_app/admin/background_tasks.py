@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -60,8 +61,12 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
     @admin.action(description="Cancel the selected tasks")
     def cancel(self, request: HttpRequest, queryset: QuerySet[BackgroundTask]) -> None:
         tasks = [*queryset]
-        count = sum(map(cancel_task, tasks))
-        self.report_action(request, count, len(tasks), "task", "cancelled.", "A finished task stays as it is.")
+        cancelled = [task for task in tasks if cancel_task(task)]
+        if cancelled:
+            LogEntry.objects.log_actions(request.user.pk or 0, cancelled, CHANGE, "Cancelled.")
+        self.report_action(
+            request, len(cancelled), len(tasks), "task", "cancelled.", "A finished task stays as it is."
+        )
 
     @admin.display(description="Team", ordering="owner_id")
     def team(self, task: BackgroundTask) -> str:

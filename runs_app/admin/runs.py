@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Case, QuerySet, TextField, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -134,6 +135,7 @@ class RunAdmin(ReadOnlyAdmin):
             return confirmation_page(self, request, "runs_app/stop", title, verb="Stop", runs=unfinished)
         for run in unfinished:
             run_ends.cancel_run(run.pk)
+        LogEntry.objects.log_actions(request.user.pk or 0, unfinished, CHANGE, "Stopped.")
         self.message_user(request, f"{pluralize(len(unfinished), 'run')} asked to stop.")
         return None
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
 from access_app.models import ApiKey, Membership
@@ -217,6 +218,8 @@ def test_a_key_is_revoked_from_the_list(client):
     client.post(reverse("admin:access_app_apikey_changelist"), {**action, "confirmed": "Revoke 1 key"})
 
     assert ApiKey.objects.find(token) is None
+    (entry,) = LogEntry.objects.all()
+    assert (entry.user, entry.object_id, entry.change_message) == (staff, str(key.pk), "Revoked.")
     assert "<title>Revoke 1 key? · Agent CMS</title>" in question
     assert 'name="confirmed" value="Revoke 1 key"' in question
     assert "never used" in question

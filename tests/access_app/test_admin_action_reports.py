@@ -3,6 +3,7 @@
 import pytest
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME as SELECTED
+from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
 from access_app.models import Membership
@@ -88,6 +89,7 @@ def test_a_cancelled_task_says_that_a_finished_one_stays(admin_user):
         [(messages.SUCCESS, "1 of 2 tasks cancelled. A finished task stays as it is.")],
         [(messages.WARNING, "0 of 2 tasks cancelled. A finished task stays as it is.")],
     ]
+    assert [*LogEntry.objects.values_list("object_id", "change_message")] == [(str(tasks[0].pk), "Cancelled.")]
 
 
 def test_a_base_of_a_team_without_the_role_is_named_before_a_deletion(viewer):

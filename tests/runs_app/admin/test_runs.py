@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -106,6 +107,7 @@ def test_staff_stop_runs_after_a_confirmation(staff):
     assert "Stop 1 run?" in question
     assert before is None
     assert "1 run asked to stop." in done
+    assert [*LogEntry.objects.values_list("object_id", "change_message")] == [(str(waiting.pk), "Stopped.")]
     assert AgentRun.objects.get(pk=waiting.pk).cancel_requested_at is not None
 
 
