@@ -70,10 +70,11 @@
     if (!loginUrl || !raw.redirected || new URL(raw.url).pathname !== loginUrl) return;
     event.preventDefault();
     document.dispatchEvent(new Event("session-expired"));
-    showSignInLink(event.detail.ctx, loginUrl);
+    reportSignedOut(event.detail.ctx);
   });
 
-  // The toast about a lost connection, until a response arrives. A part of the page that polls shows it once.
+  // The toast about a lost connection, until a response arrives. A part of the page that polls shows it once, and so does
+  // a script that sends its requests without htmx.
   let connectionToast = null;
   let isReported = false;
   const isPoll = (ctx) => ctx.sourceEvent?.type === "every";
@@ -85,20 +86,20 @@
   });
 
   function showConnectionToast(ctx, message) {
-    if (isPoll(ctx) && isReported) return null;
+    if ((!ctx || isPoll(ctx)) && isReported) return null;
     isReported = true;
     connectionToast = showToast({ message, kind: "fault" });
     return connectionToast;
   }
 
-  function showSignInLink(ctx, url) {
+  function reportSignedOut(ctx = null) {
     const toast = showConnectionToast(ctx, `You have been signed out. ${whereTextIs()}`);
     if (!toast) return;
     const link = document.createElement("a");
     link.className = "button button-small undo";
     link.textContent = "Sign in in a new tab";
     link.target = "_blank";
-    link.href = url;
+    link.href = page.dataset.loginUrl;
     find("p", toast).after(link);
   }
 
@@ -130,5 +131,5 @@
     if (ctx) showConnectionToast(ctx, `${UNREACHABLE_MESSAGE} ${whereTextIs()}`);
   });
 
-  Object.assign(agentcms, { csrfToken, parseTrigger });
+  Object.assign(agentcms, { csrfToken, parseTrigger, reportSignedOut });
 })();

@@ -4,9 +4,9 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, showToast } = agentcms;
+  const { find, findAll, listen, showToast, reportSignedOut } = agentcms;
   const POLL_INTERVAL = 2000;
-  const GONE_MESSAGE = "This conversation no longer exists, or you have been signed out. Reload the page.";
+  const GONE_MESSAGE = "This conversation no longer exists, or you have no access to it any more.";
 
   const page = find("#thread-messages[data-live]");
   if (!page) return;
@@ -26,9 +26,9 @@
       const separator = page.dataset.live.includes("?") ? "&" : "?";
       const url = `${page.dataset.live}${separator}state=${encodeURIComponent(page.dataset.state)}`;
       const response = await fetch(url, { redirect: "manual" });
-      if (response.type === "opaqueredirect" || response.status === 404) {
-        return showToast({ message: GONE_MESSAGE, kind: "fault" });
-      }
+      // A redirect leads to the sign-in page. After signing in, the reader comes back to this tab, which goes on.
+      if (response.type === "opaqueredirect") return reportSignedOut();
+      if (response.status === 404) return showToast({ message: GONE_MESSAGE, kind: "fault" });
       if (response.status === 200) merge(await response.text());
       schedule();
     } catch {

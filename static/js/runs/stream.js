@@ -4,14 +4,16 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, onAdded, createAnswer, showEvent } = agentcms;
+  const { find, findAll, listen, onAdded, createAnswer, showEvent, reportSignedOut } = agentcms;
   const FIRST_RETRY_DELAY = 250;
   const MAX_RETRY_DELAY = 5000;
   const CLOCK_INTERVAL = 100;
   const ENDINGS = { finish: "done", abort: "stopped", error: "failed", suspended: "waits for a decision" }; // by the type of the last event
-  const GONE_MESSAGE = "This run no longer exists, or you have been signed out. Reload the page.";
+  const GONE_MESSAGE = "This run no longer exists, or you have no access to it any more.";
+  const SIGNED_OUT_MESSAGE = "You have been signed out. Sign in in another tab, and the rest appears here.";
 
   const openStreams = new Set();
+  const endedAnswers = new Set(); // until the server's rendering takes their place
 
   function openStream(element) {
     const stream = {
@@ -63,22 +65,29 @@
 
   // The server refused the connection: it is busy or starting, or the user has no access to the run.
   async function reconnect(stream, source) {
-    const gone = await isGone(stream.element.dataset.stream.replace(/stream$/, "answer"));
+    const access = await findAccess(stream.element.dataset.stream.replace(/stream$/, "answer"));
     const isCurrent = () => stream.source === source && openStreams.has(stream);
     if (!isCurrent()) return;
-    if (gone) return abandon(stream);
+    if (access === "gone") return abandon(stream);
+    if (access === "signed out") return waitForSignIn(stream);
     setTimeout(() => isCurrent() && connect(stream), stream.retryDelay);
     stream.retryDelay = Math.min(stream.retryDelay * 2, MAX_RETRY_DELAY);
   }
 
-  // A redirect leads to the sign-in page.
-  async function isGone(url) {
+  // A redirect leads to the sign-in page. Blank if the user has access, or the server cannot be reached.
+  async function findAccess(url) {
     try {
       const response = await fetch(url, { method: "HEAD", redirect: "manual" });
-      return response.type === "opaqueredirect" || response.status === 404;
+      return response.type === "opaqueredirect" ? "signed out" : response.status === 404 ? "gone" : "";
     } catch {
-      return false; // the server cannot be reached
+      return "";
     }
+  }
+
+  // The stream stays open: it connects again when the user comes back to this tab.
+  function waitForSignIn(stream) {
+    showTrouble(stream.element, SIGNED_OUT_MESSAGE);
+    reportSignedOut();
   }
 
   function abandon(stream) {
@@ -92,11 +101,22 @@
     const { element } = stream;
     closeStream(stream);
     element.removeAttribute("aria-busy");
-    element.dispatchEvent(new Event("run-finished", { bubbles: true }));
+    endedAnswers.add(element);
+    requestEnded(element);
     const announcement = find("#run-announcement");
     if (announcement) announcement.textContent = `${element.getAttribute("aria-label")}: ${stream.ending}.`;
     updateStopAll();
   }
+
+  const requestEnded = (element) => element.dispatchEvent(new Event("run-finished", { bubbles: true }));
+
+  function eachEndedAnswer(visit) {
+    endedAnswers.forEach((element) => (element.isConnected ? visit(element) : endedAnswers.delete(element)));
+  }
+
+  // Otherwise an answer that ended while the user was signed out would stay as it was streamed.
+  listen("session-expired", () => eachEndedAnswer((element) => showTrouble(element, SIGNED_OUT_MESSAGE)));
+  listen("visibilitychange", () => document.hidden || eachEndedAnswer(requestEnded));
 
   // A browser allows six connections to a server over HTTP/1.1: a hidden tab leaves them to other tabs.
   listen("visibilitychange", () => {
@@ -127,7 +147,7 @@
     const answer = element?.matches("[data-stream]") ? element : find("[data-stream]", element ?? document);
     if (ctx?.sourceEvent?.type !== "run-finished" || !answer?.isConnected) return;
     showTrouble(answer, "Reconnecting …");
-    setTimeout(() => answer.dispatchEvent(new Event("run-finished", { bubbles: true })), MAX_RETRY_DELAY);
+    setTimeout(() => requestEnded(answer), MAX_RETRY_DELAY);
   });
 
   listen("htmx:response:error", ({ detail: { ctx } }) => {
