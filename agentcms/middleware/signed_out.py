@@ -6,18 +6,20 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 from django.urls import reverse
 
-from agentcms.web.csrf import signed_out_page, typed_texts
+from agentcms.web.csrf import form_page, signed_out_page, typed_texts
 from agentcms.web.dialogs import is_htmx
 
 
 class SignedOutPageMiddleware:
     """Middleware that shows what was typed in place of the redirect to the sign-in page, which would lose it.
 
-    Without typed text the redirect stays, and for htmx, whose form stays in the page.
+    Without typed text, the sign-in page leads back to the page with the form: the address of a form may answer no GET.
+    For htmx, whose form stays in the page, the redirect stays.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -27,9 +29,9 @@ class SignedOutPageMiddleware:
         response = self.get_response(request)
         if request.method != "POST" or is_htmx(request) or not is_sign_in_redirect(response):
             return response
-        if request.user.is_authenticated or not typed_texts(request):
+        if request.user.is_authenticated:
             return response
-        return signed_out_page(request)
+        return signed_out_page(request) if typed_texts(request) else redirect_to_login(form_page(request))
 
 
 def is_sign_in_redirect(response: HttpResponse) -> bool:

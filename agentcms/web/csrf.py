@@ -23,7 +23,10 @@ FOREIGN_REASONS = ("Origin checking failed", "Referer checking failed")
 # Of fields whose values are stored encrypted and never displayed.
 SECRET_WORDS = ("password", "secret", "token", "key", "header", "environment")
 # Other fields with one word have choices, numbers and the state of the page.
-FIELDS_OF_A_WORD = {"id", "name", "title", "description", "instructions", "message", "reason", "text", "username"}
+FIELDS_OF_A_WORD = {
+    *("id", "name", "title", "description", "instructions", "message", "reason", "text", "username", "url", "tags"),
+    *("input", "ground_truth", "comment"),
+}
 TOO_OLD_MESSAGE = "This page was open for too long. Nothing was changed. Try again."
 
 

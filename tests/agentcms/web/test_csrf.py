@@ -1,11 +1,13 @@
 """Responses to forms without a valid CSRF token: the reason, and the text that was typed."""
 
 import json
+import uuid
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import escape
 
 from tests.factories import AgentFactory, UserFactory
 
@@ -56,6 +58,27 @@ def test_a_valid_form_after_the_end_of_the_session_shows_what_was_typed(client, 
     assert "You have been signed out" in page
     assert "Refunds" in page
     assert "hidden value" not in page
+
+
+@pytest.mark.parametrize(
+    "fields", [{"input": '{"question":"hello"}'}, {"input": "Hello"}, {"ground_truth": "Yes"}, {"comment": "Wrong"}]
+)
+def test_a_single_word_that_was_typed_is_shown(client, db, fields):
+    (text,) = fields.values()
+
+    page = client.post(reverse("evals:add_item", args=["exam"]), fields).content.decode()
+
+    assert "You have been signed out" in page
+    assert escape(text) in page
+
+
+def test_after_signing_in_a_form_with_choices_alone_is_opened_again(client, db):
+    # Its own address answers no GET.
+    headers = {"Referer": "http://testserver/runs?status=failed"}
+
+    response = client.post(reverse("runs:score", args=[uuid.uuid4()]), {"score": "0.5"}, headers=headers)
+
+    assert response["Location"] == f"{reverse('login')}?next=/runs%3Fstatus%3Dfailed"
 
 
 @pytest.mark.parametrize(("fields", "headers"), [({"role": "1"}, {}), (TYPED, {"HX-Request": "true"})])
