@@ -86,7 +86,7 @@ def test_errors_are_in_lines_below_their_fields(client, user):
 
 @pytest.mark.parametrize(("path", "is_mentioned"), [("/", False), ("/agents/a", True)])
 def test_only_an_expired_session_mentions_unsaved_text(client, path, is_mentioned):
-    assert (b"Unsaved text" in client.get(reverse("login"), {"next": path}).content) is is_mentioned
+    assert (b"unsaved text of an agent" in client.get(reverse("login"), {"next": path}).content) is is_mentioned
 
 
 def test_signing_in_creates_a_new_session(client, user):
