@@ -40,6 +40,13 @@ NEW_AGENT_REST: Any = (
     REST_SECTION,
     {"fields": ["memory"], "description": "Add tools, sub-agents and everything else in the editor."},
 )
+HISTORY_SECTION: Any = ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]})
+# Without the inputs that are no columns, whose values Django does not find.
+READ_ONLY_SECTIONS: Any = [
+    (None, {"fields": ["owner", "name", "description", "instructions"]}),
+    ("Model, tools and everything else", {"fields": ["configuration"]}),
+    HISTORY_SECTION,
+]
 
 
 class OwnerFilter(admin.SimpleListFilter):
@@ -111,7 +118,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         (None, {"fields": ["id", "owner_id", "name", "description", "instructions"]}),
         ("Model", {"fields": [*MODEL_INPUTS]}),
         (REST_SECTION, {"fields": ["memory", "configuration"]}),
-        ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),
+        HISTORY_SECTION,
         ("This change", {"fields": ["change_message", "publish", "owner_change_confirmed", "revision"]}),
     ]
 
@@ -127,10 +134,11 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         return agents.with_role(request.user)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Agent | None:
-        """Return the agent with `agent_names`, the names of its sub-agents, for `configuration`."""
+        """Return the agent with what `configuration` needs: `agent_names` of its sub-agents, and `is_read_only`."""
         agent: Agent | None = super().get_object(request, object_id, from_field)
         if agent is not None:
             vars(agent)["agent_names"] = sub_agent_names(request, {"agents": agent.agents})
+            vars(agent)["is_read_only"] = not self.has_change_permission(request, agent)
         return agent
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
@@ -141,6 +149,8 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
                 for section in sections
                 if section[0] != "History"
             ]
+        if not self.has_change_permission(request, obj):
+            return READ_ONLY_SECTIONS
         first, *rest = sections
         return [without_fields(first, "id"), *rest]
 
@@ -217,6 +227,8 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         """Return what has no input here, as the page of a version shows it, with a link to the editor."""
         stored = json.loads(agent.snapshot_text)
         names = [schema.WIRE_NAMES[name] for name in READ_ONLY_FIELDS]
+        if getattr(agent, "is_read_only", False):
+            names = ["model", "memory", *names]
         displayed = {name: stored.get(name) for name in names}
         if isinstance(agent.memory, dict):
             displayed["memory"] = agent.memory

@@ -35,7 +35,7 @@ from tools_app.models import McpServer
 EFFECT_ON_USERS = "will run without its tools"
 MANAGERS_HINT = "Only a manager of its team can change a server or have its tools listed."
 SECTIONS = (
-    (None, ("key", "title", "description", "owner_id", "is_enabled")),
+    (None, ("key", "title", "description", "owner_id", "owner", "is_enabled")),
     (
         "Connection",
         ("transport", "url", "command_key", "stored_headers", "headers", "delete_headers", "connect_timeout"),
@@ -80,7 +80,8 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
             fields.remove("delete_headers")
             return fields
         if not self.has_change_permission(request, obj):
-            return [name for name in fields if name not in ("headers", "delete_headers")]
+            # `owner`, because the column is blank for Shared.
+            return ["owner", *(name for name in fields if name not in ("owner_id", "headers", "delete_headers"))]
         fields.insert(fields.index("headers"), "stored_headers")
         return fields
 

@@ -1,5 +1,7 @@
 """MCP servers in Django admin: add, list, compare, headers, switch off, and who may."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -315,3 +317,13 @@ def test_the_form_groups_the_fields_of_the_connection(staff):
         places = [text.index(part) for part in ('name="title"', ">Connection</h2>", 'name="url"', ">Tools</h2>")]
         assert places == sorted(places)
         assert 'type="url"' in text
+
+
+@pytest.mark.parametrize(("owner_id", "team"), [("", "Shared"), ("support", "support")])
+def test_the_page_of_a_server_names_its_team_for_those_who_only_read(client, owner_id, team):
+    row = McpServer.objects.create(key="office", title="Office", owner_id=owner_id, url="https://x.example.org/mcp")
+    client.force_login(member(Role.VIEWER, "support", is_staff=True))
+
+    answer = client.get(reverse("admin:tools_app_mcpserver_change", args=[row.pk]))
+
+    assert ("Team: " + team) in " ".join(re.sub("<[^>]+>", "", answer.text).split())
