@@ -27,6 +27,8 @@ User = get_user_model()
 
 KEY_FIELDS = ("user", "name", "role", "expires_at")
 SCOPE_FIELDS = ("realm_owner", "resource", "context")  # of an API key
+# Not the columns `role` and `realm_owner`: a blank one is a value, and the page would show a dash as for none.
+DISPLAYED_FIELDS = ("max_role", "expires_at", "serves", "resource", "context")
 
 
 class ApiKeyForm(forms.ModelForm):
@@ -102,15 +104,12 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
         return keys if request.user.is_superuser else keys.filter(user=request.user.pk)
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
-        fields = (*KEY_FIELDS, *SCOPE_FIELDS)
-        return fields if obj is None else (*fields, *self.readonly_fields)
+        if obj is None:
+            return (*KEY_FIELDS, *SCOPE_FIELDS)
+        return ("user", "name", *DISPLAYED_FIELDS, *self.readonly_fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
-        return (
-            self.readonly_fields
-            if obj is None
-            else ("user", "role", "expires_at", *SCOPE_FIELDS, *self.readonly_fields)
-        )
+        return self.readonly_fields if obj is None else ("user", *DISPLAYED_FIELDS, *self.readonly_fields)
 
     def get_form(self, request: HttpRequest, obj: ApiKey | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form of a new key, or that of an existing one, of which only the name can be changed."""

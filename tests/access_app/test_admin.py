@@ -251,6 +251,18 @@ def test_revoked_keys_are_not_revoked_again(client):
     assert "The selected keys are revoked already." in page
 
 
+@pytest.mark.parametrize(("realm_owner", "serves"), [(None, "the user"), ("", "Shared"), ("north", "north")])
+def test_the_page_of_a_key_tells_shared_from_nobody(client, realm_owner, serves):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    api_key(UserFactory(), realm_owner=realm_owner)
+
+    page = client.get(reverse("admin:access_app_apikey_change", args=[ApiKey.objects.get().pk])).content.decode()
+
+    rows = " ".join(re.sub("<[^>]+>", " ", page).split())
+    assert f"Serves: {serves} " in rows
+    assert "Max role: same as user " in rows
+
+
 def test_groups_and_permissions_are_not_shown(client):
     root = UserFactory(is_staff=True, is_superuser=True)
     client.force_login(root)
