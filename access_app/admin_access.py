@@ -21,6 +21,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.crypto import salted_hmac
 
+from access_app.role import SHARED_LABEL
 from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
@@ -65,6 +66,21 @@ class CheckedListMixin:
         text = f"{count} of {pluralize(selected, noun)} {end}"
         level = messages.SUCCESS if count else messages.WARNING
         messages.add_message(request, level, text if count == selected else f"{text} {hint}".rstrip())
+
+
+class OwnerFilter(admin.SimpleListFilter):
+    """A filter by the teams of the rows that the user sees. That of Django has no choice for Shared."""
+
+    title = "team"
+    parameter_name = "owner"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        owners = model_admin.get_queryset(request).order_by("owner_id").values_list("owner_id", flat=True)
+        return [(f"={owner}", owner or SHARED_LABEL) for owner in owners.distinct()[:200]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset if value is None else queryset.filter(owner_id=value.removeprefix("="))
 
 
 def filter_name(item: Any) -> str:

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_access import OwnerFilter, StaffAccessMixin
 from access_app.permissions import effective_role, has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
@@ -47,21 +47,6 @@ READ_ONLY_SECTIONS: Any = [
     ("Model, tools and everything else", {"fields": ["configuration"]}),
     HISTORY_SECTION,
 ]
-
-
-class OwnerFilter(admin.SimpleListFilter):
-    """A filter by owner, limited to owners whose agents the user may see."""
-
-    title = "team"
-    parameter_name = "owner"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        owners = Agent.objects.for_user(request.user).order_by("owner_id").values_list("owner_id", flat=True)
-        return [(f"={owner}", owner or SHARED_LABEL) for owner in owners.distinct()[:200]]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
-        value = self.value()
-        return queryset if value is None else queryset.filter(owner_id=value.removeprefix("="))
 
 
 class DraftFilter(admin.SimpleListFilter):

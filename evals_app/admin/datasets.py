@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin, list_text
+from access_app.admin_access import OwnerFilter, ReadOnlyAdmin, list_text
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
@@ -41,7 +41,7 @@ class DatasetAdmin(ReadOnlyAdmin):
     """Datasets without their items. Their pages change them, because each change is a version."""
 
     list_display = ("name", "id", "owner", "item_count", "version", "is_archived", "updated_at")
-    list_filter = ("owner_id", "updated_at")
+    list_filter = (OwnerFilter, "updated_at")
     search_fields = ("id", "name", "description")
     fields = (
         *("name", "id", "description", "owner", "item_count", "version", "experiment_count", "scorers"),

@@ -199,3 +199,14 @@ def test_lists_and_pages_take_a_constant_number_of_queries(client, staff, experi
     Experiment.objects.create(dataset=experiment.dataset, dataset_version=1)
 
     assert [count_queries(client, path) for path in pages] == few
+
+
+def test_datasets_are_filtered_by_team_also_by_shared(client, staff):
+    for owner in ("", "support", "legal"):
+        make_dataset("When do you open?", owner_id=owner, pk=f"of-{owner or 'shared'}")
+
+    shared = text(client.get(DATASETS, {"owner": "="}))
+
+    assert ("of-shared" in shared, "of-support" in shared) == (True, False)
+    assert '<a href="?owner=%3D">Shared</a>' in shared
+    assert "legal" not in shared
