@@ -118,10 +118,18 @@
   const UNREACHABLE_MESSAGE = "The server cannot be reached.";
   const NOT_UPDATED_MESSAGE = "The server is busy or reported an error. This page is updated as soon as it answers again.";
 
+  // A part of the page whose subject no longer exists requests itself no more. Otherwise the message would come back.
+  const gone = new WeakSet();
+  listen("htmx:config:request", (event) => {
+    const { ctx } = event.detail;
+    if (isPoll(ctx) && gone.has(ctx.sourceElement)) event.preventDefault();
+  });
+
   listen("htmx:response:error", (event) => {
-    if (messagesOf(event.detail.ctx).length) return; // the response says what is wrong
     const { ctx } = event.detail;
     const { status } = ctx.response;
+    if (isPoll(ctx) && status === 404) gone.add(ctx.sourceElement);
+    if (messagesOf(ctx).length) return; // the response says what is wrong
     if (isPoll(ctx) && (status === 429 || status >= 500)) return showConnectionToast(ctx, NOT_UPDATED_MESSAGE);
     const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);
     if (message) showToast({ message: status === 401 ? `${message} ${whereTextIs()}` : message, kind: "fault" });

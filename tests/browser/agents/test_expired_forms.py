@@ -64,3 +64,20 @@ def test_a_new_agent_without_the_cookie_is_not_lost(visit: Any):
     page.get_by_role("button", name="Restore").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value(name)
     expect(instructions(page)).to_contain_text("Find me.")
+
+
+def test_an_agent_that_was_deleted_meanwhile_is_reported_once(visit: Any, fresh: str, api: Any):
+    page = visit().goto(f"/agents/{fresh}")
+    assert api.delete(f"/api/stored/agents/{fresh}").is_success
+    beat = "document.querySelector('#presence').dispatchEvent(new CustomEvent('every'))"
+    page.evaluate(beat)
+    expect(page.locator(".toast-fault")).to_contain_text("This no longer exists.")
+    page.get_by_role("button", name="Dismiss").click()
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+
+    page.evaluate(beat)
+
+    page.wait_for_timeout(300)
+    assert requests == []
+    expect(page.locator(".toast-fault")).to_have_count(0)
