@@ -136,3 +136,16 @@ def test_an_answer_of_a_deleted_run_names_no_agent(client, ann, thread):
 
     assert '<h2 dir="auto">Agent</h2>' in page
     assert ">Agent</span>" not in page
+
+
+def test_a_long_conversation_begins_with_a_link_to_its_earlier_messages(client, ann):
+    add_thread(ann, texts=[("user", f"Message {number}.") for number in range(1, 61)])
+    client.force_login(ann)
+
+    newest = client.get(reverse("threads:view", args=["t"])).content.decode()
+    oldest = client.get(reverse("threads:view", args=["t"]), {"page": 2}).content.decode()
+
+    assert newest.index('href="?page=2"') < newest.index("Message 11.") < newest.index("Message 60.")
+    assert "Earlier messages" in newest
+    assert "Earlier messages" not in oldest
+    assert "Later</a>" in oldest
