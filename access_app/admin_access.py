@@ -19,6 +19,7 @@ from django.forms.models import model_to_dict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.crypto import salted_hmac
 
 from access_app.role import SHARED_LABEL
@@ -60,6 +61,13 @@ class CheckedListMixin:
             return super().response_action(request, queryset, *args)  # type: ignore[misc]
         messages.error(request, INVALID_SELECTION_MESSAGE)
         return redirect(request.get_full_path())
+
+    def response_delete(self, request: HttpRequest, *args: Any) -> HttpResponse:
+        """Return to the list after a deletion. Django leaves it for the index where no row can be changed."""
+        response: HttpResponse = super().response_delete(request, *args)  # type: ignore[misc]
+        if response.headers.get("Location") != reverse("admin:index"):
+            return response
+        return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")  # type: ignore[attr-defined]
 
     def report_action(self, request: HttpRequest, count: int, selected: int, noun: str, end: str, hint: str) -> None:
         """Show how many of the selected rows an action has changed. `hint` says why it has left out others."""

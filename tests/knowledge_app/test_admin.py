@@ -71,3 +71,9 @@ def test_staff_delete_no_base_of_a_team_in_which_they_only_read(filled):
     browser(user).post(LIST, selected)
 
     assert KnowledgeBase.objects.count() == 2
+
+
+def test_a_deletion_returns_to_the_list(base, admin_client):
+    answer = admin_client.post(f"{LIST}{base.pk}/delete/", {"post": "yes"})
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, LIST)
