@@ -86,7 +86,7 @@ def run_agent(user: Any, agent: Any) -> None:
     start_run(stored_agents.get(agent.pk, user=user), user=user, messages=PROMPT)
     assert ended.wait(60), "The run has not ended."
     run_ended.disconnect(notice)
-    while get_engine().tasks:  # its spans end after its row
+    while get_engine().run_tasks:  # its spans end after its row
         time.sleep(0.001)
 
 

@@ -27,7 +27,7 @@ from agents_app.configuration.references import (
     reload_missing_entries,
 )
 from agents_app.configuration.schema import to_wire_dict
-from agents_app.editing.archived import reject_archived
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 from runs_app.frequent_queries import agent_to_run

@@ -49,11 +49,11 @@ def wait_for_engine() -> None:
     cancelled: set[Any] = set()
 
     def is_idle() -> bool:
-        for run_id in {*engine.tasks} - cancelled:  # a run that was submitted last may get its task later
+        for run_id in {*engine.run_tasks} - cancelled:  # a run that was submitted last may get its task later
             engine.cancel(run_id)
             cancelled.add(run_id)
-        for work in [*engine.work]:  # of background tasks
+        for work in [*engine.background_work]:  # of background tasks
             engine.loop.call_soon_threadsafe(work.cancel)
-        return not engine.tasks and not engine.work and not engine.writer.runs
+        return not engine.run_tasks and not engine.background_work and not engine.writer.runs
 
     wait_until(is_idle, 60, "the end of every run")

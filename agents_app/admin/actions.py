@@ -24,7 +24,7 @@ from agentcms.plural import pluralize
 from agents_app.admin.removal import AgentRemovalAdmin
 from agents_app.configuration.sub_agents import describe_dependents
 from agents_app.editing import bulk
-from agents_app.editing.archived import reject_archived
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm

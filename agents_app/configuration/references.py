@@ -74,7 +74,7 @@ class MissingReference(NamedTuple):
         return f"{self.message} The agent runs without it."
 
 
-class ArchivedAgent(MissingReference):
+class ArchivedReference(MissingReference):
     """A reference of an agent to a sub-agent that is archived."""
 
     @property
@@ -272,5 +272,5 @@ def missing_reference_message(field: str, key: str, archived_agents: Collection[
 def _missing_reference(field: str, key: str, archived_agents: Collection[str]) -> MissingReference:
     """Return the warning about a reference to an entry that is not registered in code."""
     if field == "agents" and key in archived_agents:
-        return ArchivedAgent(field, key, f"The agent '{key}' is archived.")
+        return ArchivedReference(field, key, f"The agent '{key}' is archived.")
     return MissingReference(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")

@@ -23,7 +23,7 @@ from agents_app.configuration.sub_agents import (
     sub_agents_among,
 )
 from agents_app.configuration.version_checks import MoveRefused
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.models import Agent, AgentQuerySet
 

@@ -16,7 +16,7 @@ from agentcms.ids import random_key
 from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import mcp_clients, schema
-from agents_app.editing.archived import reject_archived
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.editing.change_context import change, current_change
 from agents_app.editing.saving import AgentWrite, agent_saving
 from agents_app.models.configuration_columns import ConfigurationColumns

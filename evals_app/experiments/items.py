@@ -12,7 +12,7 @@ from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.variables import is_reserved
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
 from evals_app.datasets.changes import reject_purged
 from evals_app.experiments.memory import ThreadRequired, mark_thread, thread_for

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.forms.fields import RawTextField
 from agents_app.forms.objects.members import parse_text_or_json
 from agents_app.models import Agent

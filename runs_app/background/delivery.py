@@ -19,7 +19,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
 from memory_app.history.signal_markup import Signal
 from runs_app.approvals.suspending import append_events

@@ -16,5 +16,5 @@ def run_background_task(job: Job) -> object:
     # The module imports pydantic-ai, which is heavy.
     execute_job = import_module("runs_app.background.execution").execute_job
     engine = get_engine()
-    engine.start_work(execute_job(engine, job))
+    engine.start_background_work(execute_job(engine, job))
     return CONTINUES

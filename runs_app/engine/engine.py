@@ -49,14 +49,15 @@ class Engine:
     def __init__(self) -> None:
         self.holder = leases.new_holder_name()
         self.writer = EventWriter(self.holder, self.cancel, self.cancel_lost)
-        self.tasks: dict[UUID, asyncio.Task[object]] = {}
+        self.run_tasks: dict[UUID, asyncio.Task[object]] = {}
         self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
         self.can_execute = False  # whether the module that executes runs could be imported
         self.durable_ids: set[UUID] = set()  # of the tasks
         self.journals: dict[UUID, Journal] = {}  # of the durable runs that have begun
         self.claiming: set[UUID] = set()
         self.offered_again: set[UUID] = set()  # while they had a task here
-        self.work: set[asyncio.Task[None]] = set()  # of background tasks, whose jobs other workers can continue
+        # Tasks that execute background tasks. Other workers can continue their jobs.
+        self.background_work: set[asyncio.Task[None]] = set()
         self.is_worker = False
         self.is_stopping = False
         notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
@@ -104,13 +105,13 @@ class Engine:
             self.can_execute = True
         return self.execute_run
 
-    def start_work(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_background_work(self, work: Coroutine[Any, Any, None]) -> None:
         """Execute a background task on the event loop. It is cancelled when this process stops."""
 
         async def start() -> None:
             task = self.loop.create_task(work, context=Context())
-            self.work.add(task)
-            task.add_done_callback(self.work.discard)
+            self.background_work.add(task)
+            task.add_done_callback(self.background_work.discard)
 
         asyncio.run_coroutine_threadsafe(start(), self.loop)
 
@@ -124,7 +125,7 @@ class Engine:
 
     async def _perform(self, run_id: UUID) -> None:
         await self._take(run_id)
-        if (task := self.tasks.get(run_id)) is not None:
+        if (task := self.run_tasks.get(run_id)) is not None:
             await asyncio.wait([task])
 
     def continue_run(self, run_id: UUID) -> None:
@@ -132,7 +133,7 @@ class Engine:
         self._call(self._continue(run_id))
 
     async def _continue(self, run_id: UUID) -> None:
-        if (task := self.tasks.get(run_id)) is not None:  # somebody decided before it has ended
+        if (task := self.run_tasks.get(run_id)) is not None:  # somebody decided before it has ended
             await asyncio.wait([task])
         await self._claim_and_run(leases.claim, run_id)
 
@@ -161,7 +162,7 @@ class Engine:
 
     @property
     def has_free_slot(self) -> bool:
-        return not self.is_stopping and len(self.tasks) + len(self.claiming) < settings.RUNS_PER_WORKER
+        return not self.is_stopping and len(self.run_tasks) + len(self.claiming) < settings.RUNS_PER_WORKER
 
     @property
     def occupied_ids(self) -> set[UUID]:
@@ -169,10 +170,10 @@ class Engine:
 
         Other processes may see earlier that such a run is queued again. Its next task would be confused with this one.
         """
-        return {*self.tasks, *self.writer.registered_ids()}
+        return {*self.run_tasks, *self.writer.registered_ids()}
 
     async def _take(self, run_id: UUID) -> None:
-        if run_id in self.tasks:  # its next segment was queued before the task of this one has ended
+        if run_id in self.run_tasks:  # its next segment was queued before the task of this one has ended
             self.offered_again.add(run_id)
         elif (written := self.writer.find_end(run_id)) is not None:
             await asyncio.wait([asyncio.wrap_future(written)])  # others may see the hand-over before this process does
@@ -214,7 +215,7 @@ class Engine:
     ) -> asyncio.Task[TaskResult]:
         """Create the task of a run. Call it on the event loop only."""
         task = self.loop.create_task(execution, name=f"run {run_id}", context=context)
-        self.tasks[run_id] = task
+        self.run_tasks[run_id] = task
         task.add_done_callback(lambda done: self._finished(run_id, done))
         return task
 
@@ -228,7 +229,7 @@ class Engine:
                 self._end_unbegun(run_id)
             elif error is not None:
                 self._end_broken(run_id, error)
-        self.tasks.pop(run_id, None)
+        self.run_tasks.pop(run_id, None)
         self.journals.pop(run_id, None)
         self.durable_ids.discard(run_id)
         if run_id in self.offered_again:
@@ -263,7 +264,7 @@ class Engine:
         self.loop.call_soon_threadsafe(self._cancel, run_id)
 
     def _cancel(self, run_id: UUID) -> None:
-        if (task := self.tasks.get(run_id)) is not None:
+        if (task := self.run_tasks.get(run_id)) is not None:
             task.cancel()
 
     def cancel_lost(self, run_id: UUID) -> None:
@@ -286,9 +287,9 @@ class Engine:
         durable_ids = list(self.durable_ids)
         self.loop.call_soon_threadsafe(self._cancel_idle)
         deadline = time.monotonic() + TOOL_SHUTDOWN_TIMEOUT
-        while (self._works_on_tools() or self.work) and time.monotonic() < deadline:
+        while (self._works_on_tools() or self.background_work) and time.monotonic() < deadline:
             time.sleep(0.05)
-        for run_id in list(self.tasks):
+        for run_id in list(self.run_tasks):
             self.cancel(run_id)
         self.writer.wait_until_flushed(SHUTDOWN_TIMEOUT)
         return durable_ids
@@ -298,9 +299,9 @@ class Engine:
 
     def _cancel_idle(self) -> None:
         """Cancel the runs of which no tool works. The others stop before their next step."""
-        for work in list(self.work):
+        for work in list(self.background_work):
             work.cancel()
-        for run_id, task in list(self.tasks.items()):
+        for run_id, task in list(self.run_tasks.items()):
             journal = self.journals.get(run_id)
             if journal is not None:
                 journal.is_stopping = True

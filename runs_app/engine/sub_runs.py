@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 from agentcms.ids import derive_uuid
 from agents_app.configuration.references import missing_reference_message
 from agents_app.configuration.schema import ConfigError
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
 from runs_app.child_results import (
     AGENT_STOPPED_MESSAGE,
@@ -217,7 +217,7 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
     """
     claimed_at = time.monotonic()
     # An earlier attempt of a background task may have left the child run to this one in the same process.
-    is_new = child.holder == engine.holder and child.fence == 1 and child.pk not in engine.tasks
+    is_new = child.holder == engine.holder and child.fence == 1 and child.pk not in engine.run_tasks
     claimed: AgentRun | None = child if is_new else None
     while not child.is_finished:
         if claimed is not None:

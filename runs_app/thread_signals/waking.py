@@ -15,7 +15,7 @@ from agentcms.db.locks import lock_referenced_rows
 from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
 from memory_app.history.signals import (
     QUEUED,

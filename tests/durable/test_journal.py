@@ -41,7 +41,7 @@ def lose(run):
     """Let this process lose the run as if another one had claimed it, and queue it."""
     engine = get_engine()
     engine.writer._discard_lost([run.pk])
-    wait_until(lambda: run.pk not in engine.tasks, 20, "the end of the task")
+    wait_until(lambda: run.pk not in engine.run_tasks, 20, "the end of the task")
     run.refresh_from_db()
     assert run_ends.requeue_lost_run(run.pk, run.fence)
 

@@ -99,7 +99,7 @@ def test_the_writes_of_an_earlier_claim_are_refused(planned, idle_engine):
     AgentRun.objects.filter(pk=run.pk).update(fence=7)  # as if another claim had the same holder
 
     get_engine().writer.add(run.pk, build_chunk("text-start", id="late"))
-    wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
+    wait_until(lambda: run.pk not in get_engine().run_tasks, 20, "the end of the task")
 
     assert run.events.count() == count
     run.refresh_from_db()
@@ -116,7 +116,7 @@ def test_events_that_cannot_be_stored_do_not_end_a_run_of_another_claim(planned,
 
     monkeypatch.setattr(writer, "save_snapshots", refuse)
     get_engine().writer.add(run.pk, build_chunk("text-start", id="late"))
-    wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
+    wait_until(lambda: run.pk not in get_engine().run_tasks, 20, "the end of the task")
 
     run.refresh_from_db()
     assert (run.status, run.error, run.fence) == ("running", "", 7)
@@ -324,7 +324,7 @@ def test_no_step_begins_without_a_lease(planned, idle_engine):
         wait_until(lambda: renewals, 20, "the end of a renewal that was under way")
         writer.runs[run.pk].leased_until = 0.0
         (planned / "one.open").touch()
-        wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
+        wait_until(lambda: run.pk not in get_engine().run_tasks, 20, "the end of the task")
     finally:
         del writer._renew
 
@@ -355,7 +355,7 @@ def test_no_tool_begins_after_a_commit_that_takes_longer_than_the_lease(
         patched.setattr(engine.writer, "_renew", lambda *arguments: None)
         run = start_here([[[tool, {"number": 0}]], "Done."], tools=[tool])
         wait_for_steps(run, 1)
-        wait_until(lambda: run.pk not in engine.tasks, 20, "the end of the task")
+        wait_until(lambda: run.pk not in engine.run_tasks, 20, "the end of the task")
     assert notes(planned, "tool") == []
 
     wait_until_queued(run)

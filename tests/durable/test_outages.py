@@ -71,7 +71,7 @@ def test_an_outage_longer_than_the_lease_ends_the_work_of_the_process(idle_engin
 
     begin()
     get_engine().writer.runs[run.pk].leased_until = 0.0  # as after six seconds
-    wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
+    wait_until(lambda: run.pk not in get_engine().run_tasks, 30, "the end of the task")
     # One more lost process would be too many.
     AgentRun.objects.filter(pk=run.pk).update(lease_until=run.created_at, attempts=2)
     (planned / "one.open").touch()
@@ -116,7 +116,7 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(idle_engine, planned, mon
     (planned / "one.open").touch()
 
     done = wait_for_end(run)
-    wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
+    wait_until(lambda: run.pk not in get_engine().run_tasks, 30, "the end of the task")
 
     assert (lost, lost_runs) == ([True], [])
     assert (done.status, done.error, done.fence) == ("succeeded", "", int(is_durable))
@@ -168,7 +168,7 @@ def fail_times(monkeypatch, owner, name, times):
 def wait_until_queued(run, attempts):
     queued = AgentRun.objects.filter(pk=run.pk, status="queued", attempts=attempts)
     wait_until(queued.exists, 30, f"that run {run.pk} is queued")
-    wait_until(lambda: run.pk not in get_engine().tasks, 30, "the end of the task")
+    wait_until(lambda: run.pk not in get_engine().run_tasks, 30, "the end of the task")
 
 
 def test_a_run_that_meets_an_outage_outside_of_its_steps_goes_on_later(idle_engine, planned, monkeypatch):
@@ -245,7 +245,7 @@ def test_an_outage_in_the_call_of_a_sub_agent_fails_neither_run(idle_engine, pla
 
     wait_until_queued(run, attempts=1)
     (planned / "slow.open").touch()
-    wait_until(lambda: not get_engine().tasks, 30, "the end of the child run's task")
+    wait_until(lambda: not get_engine().run_tasks, 30, "the end of the child run's task")
 
     done = take_over(run)
     assert (done.status, done.error) == ("succeeded", "")

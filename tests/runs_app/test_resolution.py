@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from access_app.role import Role
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import change
 from agents_app.models import Agent

@@ -34,7 +34,7 @@ def run_and_score(agent, times=1):
 def scoring_left():
     from runs_app.engine.engine import get_engine
 
-    return get_engine().tasks
+    return get_engine().run_tasks
 
 
 def do_jobs():

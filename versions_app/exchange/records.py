@@ -36,7 +36,7 @@ from agents_app.configuration.schema import (
     validate_new_agent,
 )
 from agents_app.configuration.unknown_names import find_unknown_in_config
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import MAX_LENGTHS, Source, change
 from agents_app.models import Agent

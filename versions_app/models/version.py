@@ -15,7 +15,7 @@ from agentcms.ids import uuid7
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
-from agents_app.editing.archived import reject_archived
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.editing.change_context import Source, change, current_change
 from agents_app.models import Agent
 from agents_app.models.agent import copy_fields

@@ -9,7 +9,7 @@ from django.db import models, transaction
 
 from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration.references import referenced_keys
-from agents_app.editing.archived import reject_archived
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.editing.change_context import current_change
 from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent

@@ -9,7 +9,7 @@ from django.conf import settings
 from access_app.caller import Caller
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
-from agents_app.editing.archived import reject_archived
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.models import Agent
 from runs_app.frequent_queries import leased_runs_of, locked_agent_of_run, suspended_runs
 from runs_app.models import AgentRun

@@ -15,7 +15,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.references import find_entry, with_distinct_messages
 from agents_app.configuration.variants import CONDITIONAL
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind

@@ -18,7 +18,7 @@ from agentcms.ids import parse_whole_number, uuid7
 from agentcms.web.dialogs import is_htmx
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
-from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from memory_app.realms import user_realm

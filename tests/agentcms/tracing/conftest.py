@@ -23,7 +23,7 @@ def wait_for_spans_of_runs():
     """Wait for the tasks of all runs, whose spans end after their rows."""
     engine = find_engine()
     if engine is not None:
-        wait_until(lambda: not engine.tasks, 30, "the end of all tasks")
+        wait_until(lambda: not engine.run_tasks, 30, "the end of all tasks")
 
 
 @pytest.fixture

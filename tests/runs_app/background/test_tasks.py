@@ -151,7 +151,7 @@ def test_a_task_whose_beginning_meets_an_outage_begins_when_its_job_is_sent_agai
     away_once(steps, "claim_task")
     run = tasks.run([["count", {"number": 1}]], config=ALL)
     job = BackgroundTask.objects.get(run=run).job
-    wait_until(lambda: not get_engine().work, 20)
+    wait_until(lambda: not get_engine().background_work, 20)
     job.refresh_from_db()
     before = job.state
     Job.objects.filter(pk=job.pk).update(lease_until=timezone.now() - timezone.timedelta(seconds=1))

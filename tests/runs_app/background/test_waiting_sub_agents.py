@@ -218,7 +218,7 @@ def test_a_worker_that_lost_the_job_of_a_task_leaves_the_sub_agent_to_the_next_o
     Job.objects.filter(pk=task.job_id).update(lease_until=timezone.now() - timezone.timedelta(hours=1))
 
     assert runner.run_claimed(str(task.job_id)) is not None
-    wait_until(lambda: len(get_engine().work) == 1, 20, "the end of the first attempt")
+    wait_until(lambda: len(get_engine().background_work) == 1, 20, "the end of the first attempt")
     tasks.open("slow")
     (ended,) = tasks.wait(run, "completed")
 

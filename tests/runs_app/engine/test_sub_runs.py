@@ -180,7 +180,7 @@ def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeyp
     run = start_run(agent, editor, "Use agent-helper for this", options={"durable": is_durable})
     assert created.wait(30)
 
-    task = get_engine().tasks[run.pk]  # the engine forgets it at its end
+    task = get_engine().run_tasks[run.pk]  # the engine forgets it at its end
     run_ends.cancel_run(run.pk)
     wait_until(lambda: task.cancelling() or task.done(), 30)
     released.set()
