@@ -113,14 +113,3 @@ def test_a_nul_in_the_path_is_400(http):
 )
 def test_unusual_ids_reach_the_view(http, typed, id):
     assert http.get(f"/api/named/{typed}").json() == {"id": id}
-
-
-def test_the_page_of_a_missing_page_does_not_say_what_it_was(raised, settings):
-    settings.TEMPLATES = project_settings.TEMPLATES
-
-    html = raised(Http404(), "/plain").content.decode()
-
-    assert "<h1>Page not found</h1>" in html
-    # It may have been a dataset, a document, a conversation or a gate.
-    assert "It may have been deleted" in html
-    assert "agent or version" not in html
