@@ -1,5 +1,7 @@
 """Pages of release gates: managers make, change, lower and delete them, and go around them with a reason."""
 
+import uuid
+
 import pytest
 from django.urls import reverse
 from django.utils import timezone
@@ -97,6 +99,35 @@ def test_a_gate_over_an_archived_dataset_keeps_it_when_it_is_changed(client, man
     assert '<option value="past"' not in page
     gate.refresh_from_db()
     assert (gate.dataset_id, gate.minimum) == ("support", 0.5)
+
+
+def test_a_gate_that_another_manager_changed_meanwhile_is_replaced_only_on_purpose(client, manager, gate):
+    path = f"/agents/concierge/gates/{gate.pk}"
+    opened = seen(text(client.get(path)))
+    client.post(path, FIELDS | {"minimum": "0.9", "seen": opened})
+
+    refused = text(client.post(path, FIELDS | {"minimum": "0.5", "seen": opened}), 422)
+
+    assert "somebody else has changed this gate" in refused
+    assert "0.90 on &#x27;Equals the ground truth&#x27;" in refused
+    assert 'name="minimum" value="0.5"' in refused
+    gate.refresh_from_db()
+    assert gate.minimum == 0.9
+    client.post(path, FIELDS | {"minimum": "0.5", "seen": seen(refused)})
+    gate.refresh_from_db()
+    assert gate.minimum == 0.5
+
+
+def seen(page):
+    """Return what the form on a page was rendered with."""
+    return page.partition('name="seen" value="')[2].partition('"')[0]
+
+
+def test_the_page_of_a_gate_that_was_deleted_speaks_of_no_agent(client, manager):
+    page = text(client.post(f"/agents/concierge/gates/{uuid.uuid4()}", FIELDS), 404)
+
+    assert "It may have been deleted" in page
+    assert "agent or version" not in page
 
 
 def test_only_managers_change_gates_and_strangers_find_none(client, agent, gate):
