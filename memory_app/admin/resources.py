@@ -14,6 +14,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from jobs_app.models import Job
 from memory_app.models import Resource
 from memory_app.realms import describe_realm
@@ -48,8 +50,13 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Export all data of the selected resources")
     def export_data(self, request: HttpRequest, resources: QuerySet[Resource]) -> None:
-        for resource in resources:
-            job = start_resource_export(request.user, str(resource.realm), str(resource.key))
+        for number, resource in enumerate(resources):
+            try:
+                job = start_resource_export(request.user, str(resource.realm), str(resource.key))
+            except ApiError as error:  # too many jobs or files
+                begun = f"{number} of {pluralize(len(resources), 'export')} began."
+                messages.error(request, f"{begun} {error.error}")
+                return
             LogEntry.objects.log_actions(request.user.pk or 0, [resource], CHANGE, "Exported.", single_object=True)
             messages.info(request, export_message(resource, job))
 

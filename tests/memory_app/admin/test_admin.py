@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.messages import get_messages
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -69,6 +70,19 @@ def test_a_resource_is_exported_and_forgotten_by_jobs(staff, thread):
     assert "1 thread" in question.content.decode()
     assert {*Job.objects.values_list("kind", flat=True)} == {"export_resource", "forget_resource"}
     assert LogEntry.objects.count() == 2
+
+
+def test_exports_over_the_limit_of_jobs_are_reported(staff, thread, settings):
+    settings.JOBS_PER_USER = 1
+    other = Resource.objects.create(realm=thread.realm, key="other")
+
+    answer = staff.post(RESOURCES, {"_selected_action": [thread.resource_id, other.pk], "action": "export_data"})
+
+    assert answer.status_code == 302
+    texts = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert (len(texts), texts[0].startswith("The export of")) == (2, True)
+    assert texts[1].startswith("1 of 2 exports began. You have reached the limit of 1 unfinished job.")
+    assert LogEntry.objects.count() == 1
 
 
 def test_staff_without_rights_see_nothing(thread):
