@@ -33,6 +33,14 @@ admin.site.unregister(Group)  # roles decide; Django's groups and permissions ar
 class AccountForm(UserChangeForm):
     """The form of a user, who cannot be deactivated as the last manager of a team."""
 
+    def clean_username(self) -> str:
+        """Refuse a name that another user has in upper or lower case, as the form of a new user does."""
+        username: str = self.cleaned_data["username"]
+        others = User.objects.filter(username__iexact=username).exclude(pk=self.instance.pk)
+        if "username" in self.changed_data and others.exists():
+            raise ValidationError(self.instance.unique_error_message(User, ["username"]))
+        return username
+
     def clean_is_active(self) -> bool:
         is_active: bool = self.cleaned_data["is_active"]
         if not is_active:

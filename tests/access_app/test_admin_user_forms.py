@@ -64,3 +64,18 @@ def test_only_managers_get_a_form_to_save(role, is_offered):
 
     assert page.status_code == 200
     assert ('name="_save"' in page.content.decode()) == is_offered
+
+
+def test_a_name_in_another_case_is_taken_for_a_rename_too(root):
+    UserFactory(username="ada")
+    user = UserFactory(username="eve")
+    no_inline = {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
+
+    answers = [
+        root.post(change_address(user), {"username": name, "is_active": "on", **no_inline}) for name in ("ADA", "Eve")
+    ]
+
+    assert "A user with that username already exists." in answers[0].content.decode()
+    assert answers[1].status_code == 302
+    user.refresh_from_db()
+    assert user.username == "Eve"
