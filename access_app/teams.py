@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
@@ -18,7 +19,9 @@ from access_app.role import SHARED_LABEL, Role
 from agentcms.db.locks import lock_name
 
 LAST_MANAGER_MESSAGE = "The team {team} needs at least one manager. Add another manager first."
-LAST_SUPERUSER_MESSAGE = "At least one active superuser must be staff. Make another user a superuser and staff first."
+LAST_SUPERUSER_MESSAGE = (
+    "At least one active superuser must be staff and have a password. Make another user a superuser and staff first."
+)
 GONE_MESSAGE = "{user} is no longer a member of {team}: somebody has changed this meanwhile."
 
 
@@ -136,6 +139,7 @@ def reject_loss_of_superusers(users: Iterable[AbstractBaseUser]) -> None:
     """
     lock_name("superusers")
     superusers = get_user_model().objects.filter(is_superuser=True, is_staff=True, is_active=True)
+    superusers = superusers.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX)
     remaining = superusers.exclude(pk__in=[user.pk for user in users])
     if superusers.exists() and not remaining.exists():
         raise ValidationError(LAST_SUPERUSER_MESSAGE, code="last_superuser")

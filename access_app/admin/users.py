@@ -12,6 +12,7 @@ from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import AbstractUser, Group
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
@@ -120,5 +121,7 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
         """Let superusers set a password. Other users change their own on the account page."""
         if not request.user.is_superuser:
             raise PermissionDenied
-        response: HttpResponse = super().user_change_password(request, id, form_url)
+        # In a transaction, to the end of which the check of the last superuser holds its lock.
+        with transaction.atomic():
+            response: HttpResponse = super().user_change_password(request, id, form_url)
         return response

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.utils.html import format_html
 
 from access_app.forms.throttled import ThrottledFormMixin
+from access_app.teams import reject_loss_of_superusers
 
 # Django's text names single sign-on and LDAP, which this application does not have.
 SIGN_IN_HELP = "If disabled, nobody can sign in as this user. API keys of the user work all the same."
@@ -45,6 +46,12 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
     """The form of Django for the password of another user, without the other columns of the user."""
 
     usable_password_help_text = LOST_PASSWORD_WARNING
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if not self.cleaned_data["set_usable_password"]:
+            reject_loss_of_superusers([self.user])
+        return cleaned
 
     def save(self, commit: bool = True) -> User:
         """Store the password alone, as `NewPasswordForm` does."""

@@ -52,6 +52,20 @@ def test_one_of_two_superusers_can_give_up_a_right(root, name):
 
 
 @pytest.mark.django_db
+def test_the_last_superuser_keeps_a_password(root):
+    client, address = browser(root), reverse("admin:auth_user_password_change", args=[root.pk])
+
+    refused = client.post(address, {"usable_password": "false"})
+    other = UserFactory(is_superuser=True, is_staff=True)
+    allowed = client.post(reverse("admin:auth_user_password_change", args=[other.pk]), {"usable_password": "false"})
+
+    assert LAST_SUPERUSER_MESSAGE in refused.content.decode()
+    assert allowed.status_code == 302
+    assert [User.objects.get(pk=user.pk).has_usable_password() for user in (root, other)] == [True, False]
+    assert LAST_SUPERUSER_MESSAGE in save(client, root, **without("is_superuser")).content.decode()
+
+
+@pytest.mark.django_db
 def test_the_last_superuser_is_not_deleted(root):
     client = browser(root)
     action = {"action": "delete_selected", "_selected_action": [root.pk], "post": "yes"}
