@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, PasswordChangeForm
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.utils.html import format_html
 
 from access_app.forms.throttled import ThrottledFormMixin
@@ -50,7 +51,10 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if not self.cleaned_data["set_usable_password"]:
-            reject_loss_of_superusers([self.user])
+            try:
+                reject_loss_of_superusers([self.user])
+            except ValidationError as error:  # of a field: the page shows no others
+                self.add_error("usable_password", error)
         return cleaned
 
     def save(self, commit: bool = True) -> User:

@@ -55,9 +55,12 @@ def test_one_of_two_superusers_can_give_up_a_right(root, name):
 def test_the_last_superuser_keeps_a_password(root):
     client, address = browser(root), reverse("admin:auth_user_password_change", args=[root.pk])
 
-    refused = client.post(address, {"usable_password": "false"})
+    refused = client.post(address, {"usable_password": "false", "unset-password": "Disable"})
     other = UserFactory(is_superuser=True, is_staff=True)
-    allowed = client.post(reverse("admin:auth_user_password_change", args=[other.pk]), {"usable_password": "false"})
+    allowed = client.post(
+        reverse("admin:auth_user_password_change", args=[other.pk]),
+        {"usable_password": "false", "unset-password": "Disable"},
+    )
 
     assert LAST_SUPERUSER_MESSAGE in refused.content.decode()
     assert allowed.status_code == 302
