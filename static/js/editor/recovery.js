@@ -59,6 +59,7 @@
     describe(recovery);
     find("[data-recover-text]", banner)?.addEventListener("click", () => restore(recovery));
     find("[data-forget-text]", banner)?.addEventListener("click", () => discard(recovery));
+    addEventListener("pageshow", () => withdraw(recovery), { once: true });
     // The link back from the playground has this fragment. The editors over the fields must be ready first.
     if (location.hash === "#unsaved") addEventListener("load", () => restore(recovery), { once: true });
   }
@@ -112,6 +113,14 @@
       agentcms.showToast({ message: NOT_RESTORED_MESSAGE, kind: "fault" });
       return;
     }
+    store(form);
+    removeText(key);
+  }
+
+  // After going back, the browser has filled in the text itself.
+  function withdraw({ form, banner, text, key }) {
+    if (JSON.stringify(text.values) !== serialize(form)) return;
+    banner.hidden = true;
     store(form);
     removeText(key);
   }

@@ -88,3 +88,21 @@ def test_rows_of_unsaved_changes_are_restored(visit, fresh, api):
     expect(page.locator(".toast", has_text="Draft v2 saved")).to_be_visible()
     assert stored(api, fresh)["metadata"] == {"floor": 4}
     assert stored(api, fresh)["inputProcessors"] == [{"key": "mask-email"}]
+
+
+def test_text_that_the_browser_fills_in_again_is_not_offered_too(visit, fresh, api):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_role("textbox", name="Description").fill("Not saved yet.")
+    page.get_by_role("link", name="Playground", exact=True).click()
+    page.wait_for_url("**/try?*")
+
+    page.go_back()
+
+    expect(page.get_by_role("textbox", name="Description")).to_have_value("Not saved yet.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    expect(page.locator("[data-recovery]")).to_be_hidden()
+    page.keyboard.press("Control+s")
+    expect(page.locator(".toast", has_text="Draft v2 saved")).to_be_visible()
+    page = visitor.goto(f"/agents/{fresh}")
+    expect(page.locator("[data-recovery]")).to_be_hidden()
