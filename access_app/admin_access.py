@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -22,7 +22,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.crypto import salted_hmac
 
-from access_app.role import SHARED_LABEL
+from access_app.permissions import has_role_somewhere
+from access_app.role import SHARED_LABEL, Role
 from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
@@ -44,12 +45,20 @@ class CheckedListMixin:
     """A mixin whose list refuses filters that it does not offer, and dates and selected rows that cannot exist."""
 
     linked_filters: tuple[str, ...] = ()  # by which links on other pages filter the list
+    action_roles: ClassVar[dict[str, Role]] = {}  # the roles that actions need in the team of a row
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Allow the filters of the page only: Django allows those by any column, also by hidden ones."""
         names = {*map(filter_name, self.get_list_filter(request)), *self.linked_filters}  # type: ignore[attr-defined]
         is_offered = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
         return is_offered and super().lookup_allowed(lookup, value, request)  # type: ignore[misc]
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions whose role the user has in some team. Each checks the teams of its rows itself."""
+        actions: dict[str, Any] = super().get_actions(request)  # type: ignore[misc]
+        is_allowed = {role: has_role_somewhere(request.user, role) for role in {*self.action_roles.values()}}
+        forbidden = {name for name, role in self.action_roles.items() if not is_allowed[role]}
+        return {name: action for name, action in actions.items() if name not in forbidden}
 
     def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return CheckedChangeList

@@ -96,6 +96,9 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     list_filter = (OwnerFilter, DraftFilter, ArchivedFilter, "updated_at")
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
+    action_roles: ClassVar = dict.fromkeys(
+        ("publish_drafts", "archive_agents", "unarchive_agents", "delete_agents"), Role.PUBLISHER
+    )
     ordering = ("-updated_at", "id")
     readonly_fields = ("configuration", "live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
@@ -50,6 +52,7 @@ class DatasetAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("owner", "experiment_count", "scorers", "agents", "tag_names", "page", "items")
     actions = ("archive", "unarchive")
+    action_roles: ClassVar = dict.fromkeys(actions, Role.EDITOR)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Dataset]:
         return Dataset.objects.for_user(request.user)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -59,6 +59,7 @@ class ExperimentAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("title", "scorers", "progress", "budget_text", "spent", "memory_ids", "bar_list", "page")
     actions = ("cancel",)
+    action_roles: ClassVar = {"cancel": Role.EDITOR}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Experiment]:
         return Experiment.objects.for_user(request.user).with_target_names(request.user)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -33,6 +33,7 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
     )
     fields = readonly_fields
     actions = ("index_again",)
+    action_roles: ClassVar = {"index_again": Role.EDITOR}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeBase]:
         """Return the bases with the numbers of their documents, which the list would count for each row."""

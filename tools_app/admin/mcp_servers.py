@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -57,6 +57,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     list_filter = ("transport", "is_enabled")
     search_fields = ("key", "title", "description")
     actions = ("enable", "disable", "list_tools_of_selected")
+    action_roles: ClassVar = dict.fromkeys(actions, Role.MANAGER)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
         # The definitions of a server may have a megabyte.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -130,6 +130,12 @@ class AgentVersionAdmin(ConcurrentChangeMixin, HistoryAdmin):
     show_full_result_count = False  # counting a million versions is slow
     list_per_page = 50
     actions = ("publish", "restore", "pin", "unpin")
+    action_roles: ClassVar = {
+        "publish": Role.PUBLISHER,
+        "restore": Role.PUBLISHER,
+        "pin": Role.EDITOR,
+        "unpin": Role.EDITOR,
+    }
     readonly_fields = (
         "agent",
         "version_number",

@@ -10,7 +10,7 @@ from django.urls import reverse
 from agents_app.editing import bulk
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from tests.factories import AgentFactory, UserFactory, member
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 
 pytestmark = pytest.mark.django_db
 
@@ -119,7 +119,9 @@ def test_an_agent_deleted_after_the_confirmation_is_skipped(client, staff, monke
 
 
 def test_only_publishers_may_publish_drafts(client):
-    client.force_login(member("editor", "north", is_staff=True))
+    user = member("editor", "north", is_staff=True)
+    MembershipFactory(user=user, owner_id="south", role="publisher")
+    client.force_login(user)
     agent = with_draft("porter", owner_id="north")
 
     assert messages(choose_action(client, agent)) == ["None of the selected agents has a draft that you can publish."]

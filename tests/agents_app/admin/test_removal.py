@@ -166,7 +166,9 @@ def test_agents_are_archived_and_unarchived(client, staff, used):
 
 
 def test_an_agent_that_the_role_does_not_allow_to_unarchive_is_named_in_a_warning(client):
-    client.force_login(member("editor", is_staff=True))
+    user = member("editor", is_staff=True)
+    MembershipFactory(user=user, owner_id="north", role="publisher")
+    client.force_login(user)
     archived_agent("porter")
 
     answer = client.post(f"{LIST}?archived=yes", {"action": "unarchive_agents", "_selected_action": ["porter"]})
