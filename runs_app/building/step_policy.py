@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,10 @@ from pydantic_ai.result import FinalResult
 from pydantic_ai.tools import ToolDefinition
 from pydantic_graph import End
 
+from agentcms.wire.names import printable_key
+from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, find_nearest_name
+from agents_app.configuration.references import MissingReference
+from agents_app.registry import Kind
 from runs_app.building.structured_output import reject_unfit_answer
 from runs_app.building.tool_names import MAX_TOOL_NAME_LENGTH, tool_name
 from runs_app.engine.context import RunDeps
@@ -49,6 +53,7 @@ class StepPolicy(AbstractCapability[RunDeps]):
         active = ctx.deps.options.get("activeTools")
         tools = tool_defs if active is None else [tool for tool in tool_defs if tool_aliases(tool) & {*active}]
         if ctx.deps.steps_before + ctx.run_step <= 1:
+            ctx.deps.warnings += unknown_tools(ctx.deps, tool_defs)
             reject_impossible_choice(ctx.deps.options.get("toolChoice"), tools)
         if ctx.deps.is_experiment:
             return tools  # `ExperimentTools` declines the calls, unless a mock answers
@@ -140,6 +145,32 @@ def reject_impossible_choice(choice: Any, tools: Sequence[ToolDefinition]) -> No
         names = ", ".join(sorted(tool.name for tool in tools)) or "none"
         name = choice["toolName"][:MAX_TOOL_NAME_LENGTH]
         raise RunError(f"toolChoice names the tool {name}, which this run does not have. It has: {names}.", "no_tool")
+
+
+def unknown_tools(deps: RunDeps, tools: Sequence[ToolDefinition]) -> list[MissingReference]:
+    """Return the names in the options of a run that name none of its tools.
+
+    `requireToolApproval` also reaches the sub-agents, whose tools are not known here.
+    """
+    reaches_others = deps.root_id not in (None, deps.run_id) or any(is_sub_agent(tool) for tool in tools)
+    options = ("activeTools",) if reaches_others else ("activeTools", "requireToolApproval")
+    known = set().union(*map(tool_aliases, tools))
+    return [
+        MissingReference(option, printable_key(name), unknown_tool_message(option, name, known))
+        for option in options
+        if isinstance(names := deps.options.get(option), list)
+        for name in [name for name in names if name not in known][:MAX_UNKNOWN_NAMES]
+    ]
+
+
+def unknown_tool_message(option: str, name: str, known: Collection[str]) -> str:
+    nearest = find_nearest_name(name, known)
+    hint = f"Did you mean {nearest}?" if nearest else "Use the key of a tool."
+    return f"{option} names the tool {printable_key(name)}, which this run does not have. {hint}"
+
+
+def is_sub_agent(tool: ToolDefinition) -> bool:
+    return (tool.metadata or {}).get("kind") == Kind.AGENT.value
 
 
 def needs_approval(tool: ToolDefinition, deps: RunDeps) -> bool:
