@@ -19,8 +19,10 @@
     { capture: true },
   );
   listen("htmx:config:request", (event) => {
-    const { headers } = event.detail.ctx.request;
+    const { headers, body } = event.detail.ctx.request;
     if (headers["X-CSRFToken"] && csrfToken()) headers["X-CSRFToken"] = csrfToken();
+    // The server prefers the field, which is in the request of any control of a form.
+    if (body?.has("csrfmiddlewaretoken") && csrfToken()) body.set("csrfmiddlewaretoken", csrfToken());
   });
 
   // --- responses

@@ -6,6 +6,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.browser.agents.test_editor import append_text, instructions, stored
+from tests.served import PASSWORD
 
 
 def test_a_save_without_the_cookie_is_accepted_when_it_is_repeated(visit: Any, fresh: str, api: Any):
@@ -74,10 +75,29 @@ def test_an_agent_that_was_deleted_meanwhile_is_reported_once(visit: Any, fresh:
     expect(page.locator(".toast-fault")).to_contain_text("This no longer exists.")
     page.get_by_role("button", name="Dismiss").click()
     requests: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
+    page.on("request", lambda request: request.url.endswith("/presence") and requests.append(request.url))
 
     page.evaluate(beat)
 
     page.wait_for_timeout(300)
     assert requests == []
+    expect(page.locator(".toast-fault")).to_have_count(0)
+
+
+def test_changes_are_reviewed_after_signing_in_again_in_another_tab(visit: Any, fresh: str):
+    visitor = visit(own_session=True)
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    tab = visitor.open()
+    tab.goto(f"{visitor.base_url}/")
+    tab.locator("summary", has_text="Account of").click()
+    tab.get_by_role("button", name="Sign out").click()
+    tab.get_by_label("Username").fill("publisher")
+    tab.get_by_label("Password").fill(PASSWORD)
+    tab.keyboard.press("Enter")  # changes the CSRF token
+    tab.wait_for_url(lambda url: "/sign-in" not in url)
+
+    page.get_by_role("button", name="Review changes").click()
+
+    expect(page.locator("#review-dialog")).to_contain_text("Smile.")
     expect(page.locator(".toast-fault")).to_have_count(0)
