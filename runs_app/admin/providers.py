@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 from django.db.models import Q
@@ -14,19 +15,35 @@ from django.http import HttpRequest, HttpResponse
 from access_app.admin_access import CheckedListMixin, LockedChangeMixin
 from agentcms.wire.canonical import canonical
 from agents_app.models import Agent, AgentQuerySet
+from agents_app.registry import Kind, registry
 from runs_app.models import ModelProvider
 from runs_app.providers import table
 
 MAX_NAMED_AGENTS = 10
+LOSING_FIELDS = {"key", "aliases", "is_enabled"}  # whose change may take a provider from agents
 
 
-def agents_of_provider(row: ModelProvider) -> AgentQuerySet:
-    """Return the agents whose live version or draft uses a model of the provider, by its ID or an alias."""
-    uses = Q()
-    for key in (row.key, *row.aliases):
+def agents_of_providers(keys: Iterable[str]) -> AgentQuerySet:
+    """Return the agents whose live version or draft uses a model of a provider with one of these IDs or aliases."""
+    uses = Q(pk__in=[])
+    for key in keys:
         # A search in the text finds it, because snapshots are canonical JSON: no blank spaces.
         uses |= Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}') | Q(model__provider=key)
     return Agent.objects.filter(uses)
+
+
+def name_users(keys: Iterable[str]) -> tuple[list[str], int]:
+    """Return the names of the first agents that use a provider by one of these IDs, and the number of the others."""
+    users = agents_of_providers(keys)
+    names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED_AGENTS]]
+    return names, max(users.count() - len(names), 0)
+
+
+def find_lost_keys(keys_before: set[str], row: ModelProvider) -> set[str]:
+    """Return the IDs and aliases with which agents do not find a provider any more."""
+    # A disabled provider still replaces the one of the code with its ID.
+    in_code = {entry.key for entry in registry.entries(Kind.MODEL_PROVIDER)} - {row.key}
+    return keys_before - in_code - ({row.key, *row.aliases} if row.is_enabled else set())
 
 
 class LinesField(forms.CharField):
@@ -134,6 +151,15 @@ class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: ModelProvider | None = None) -> bool:
         return self.has_module_permission(request)
 
+    def save_model(self, request: HttpRequest, obj: ModelProvider, form: ProviderForm, change: bool) -> None:
+        """Save a provider. Name the agents that lose it, as the page before a deletion does."""
+        super().save_model(request, obj, form, change)
+        if change and LOSING_FIELDS & {*form.changed_data}:
+            names, more = name_users(find_lost_keys({form.initial["key"], *form.initial["aliases"]}, obj))
+            if names:
+                and_more = f" and {more} more" if more else ""
+                messages.warning(request, f"These agents will not answer: {', '.join(names)}{and_more}.")
+
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions without Django's own deletion, which names no agents."""
         actions = super().get_actions(request)
@@ -145,9 +171,8 @@ class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     ) -> HttpResponse:
         """Delete a provider, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
-        users = agents_of_provider(row) if row else Agent.objects.none()
-        names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED_AGENTS]]
-        context = {"used_by": names, "more_users": max(users.count() - len(names), 0)}
+        names, more = name_users((row.key, *row.aliases) if row else ())
+        context = {"used_by": names, "more_users": more}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     @admin.display(description="provider ID", ordering="key")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.messages import WARNING, get_messages
 from django.urls import reverse
 
 from access_app.role import Role
@@ -174,6 +175,35 @@ def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider
     assert "<strong>Agents use it</strong> and will not answer: By alias, Porter, Released" in page
     assert "Other" not in page.partition("Agents use it")[2].partition("</p>")[0]
     assert 'value="Delete model provider"' in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "losing"),
+    [
+        ({"key": "home"}, "Porter"),
+        ({"aliases": "local"}, "By alias"),
+        ({"key": "home", "aliases": "local\r\ninternal\r\nhouse"}, ""),
+        ({"is_enabled": ""}, "By alias, Porter"),
+        ({"title": "Home"}, ""),
+    ],
+)
+def test_a_change_that_takes_a_provider_from_agents_names_them(staff, custom_provider, changed, losing):
+    AgentFactory(name="Porter", model={"provider": "house", "name": "small"})
+    AgentFactory(name="By alias", model={"provider": "internal", "name": "small"})
+
+    answer = staff.post(address(custom_provider), {**FIELDS, "secret": "", **changed})
+
+    warnings = [str(message) for message in get_messages(answer.wsgi_request) if message.level == WARNING]
+    assert warnings == ([f"These agents will not answer: {losing}."] if losing else [])
+
+
+def test_a_provider_of_the_code_takes_the_place_of_a_renamed_one(staff):
+    staff.post(ADD, {**FIELDS, "key": "openai", "aliases": ""})
+    AgentFactory(name="Porter", model={"provider": "openai", "name": "small"})
+
+    answer = staff.post(address(ModelProvider.objects.get()), {**FIELDS, "secret": "", "aliases": ""})
+
+    assert WARNING not in [message.level for message in get_messages(answer.wsgi_request)]
 
 
 def test_providers_are_not_deleted_without_naming_the_agents(staff, custom_provider):
