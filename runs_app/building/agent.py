@@ -34,7 +34,7 @@ from agents_app.configuration.variables import find_placeholders
 from agents_app.registry import Entry, Kind, registry
 from runs_app.building.background_tools import BackgroundOverrides, with_background
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
-from runs_app.building.step_policy import StepPolicy
+from runs_app.building.step_policy import StepPolicy, tool_aliases, unknown_tool_message
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
@@ -126,7 +126,7 @@ class AgentBuilder:
             # The limit of steps also limits how often a model may send invalid arguments.
             retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
         )
-        self.check_scorers()
+        self.check_names(tools)
         is_demo = get_model_provider(choice).dialect == DEMO_DIALECT
         origins = {tool.name: tool.metadata["origin"] for tool in tools if tool.metadata and "origin" in tool.metadata}
         tools_by_name = {tool.name: tool for tool in tools}
@@ -255,6 +255,21 @@ class AgentBuilder:
             for _, entry in self.registered_entries(field, [str(processor_key(choice))])
             if entry.key != PROCESSOR_KEY
         )
+
+    def check_names(self, tools: Collection[AgentTool]) -> None:
+        """Add the warnings of names that the agent does not need to be built."""
+        self.check_background(tools)
+        self.check_scorers()
+
+    def check_background(self, tools: Collection[AgentTool]) -> None:
+        """Add the warnings of names in `backgroundTasks` that belong to no tool of the agent."""
+        choices = self.configuration.get(BACKGROUND_TASKS)
+        named = choices.get("tools") if isinstance(choices, dict) else None
+        known = set().union(*(tool_aliases(tool.tool_def) for tool in tools))
+        missing = {warning.key for warning in self.warnings}  # tools that are left out: they have a warning
+        for name in [*named] if isinstance(named, dict) else []:
+            if name not in known | missing:
+                self.warn(BACKGROUND_TASKS, name, unknown_tool_message(BACKGROUND_TASKS, name, known))
 
     def check_scorers(self) -> None:
         """Add the warnings of missing scorers. Scorers run after the answer, in a job."""

@@ -1,4 +1,4 @@
-"""Options of a run that name tools which the run does not have."""
+"""Options of runs and agents that name tools which the agent does not have."""
 
 import pytest
 
@@ -76,3 +76,21 @@ def test_many_names_are_a_few_warnings(warnings):
     names = [f"tool-{number}" for number in range(1000)]
 
     assert len(warnings(AgentFactory(model=DEMO), requireToolApproval=names)) == 20
+
+
+def test_a_misspelled_background_task_is_a_warning(warnings):
+    choices = {"tools": {"word-cuont": True, "word-count": True}}
+    agent = AgentFactory(model=DEMO, tools=["word-count"], background_tasks=choices)
+
+    assert warnings(agent) == [
+        (
+            "backgroundTasks",
+            "backgroundTasks names the tool word-cuont, which this run does not have. Did you mean word-count?",
+        )
+    ]
+
+
+def test_a_background_task_whose_tool_is_left_out_has_one_warning(warnings):
+    agent = AgentFactory(model=DEMO, tools=["gone"], background_tasks={"tools": {"gone": True}})
+
+    assert [field for field, _ in warnings(agent)] == ["tools"]
