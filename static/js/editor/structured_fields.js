@@ -47,7 +47,9 @@
 
   function encodeForm(form, values) {
     const body = new URLSearchParams();
-    findAll("input[type=hidden][name]", form).forEach((field) => body.append(field.name, field.value));
+    // Without the token of the page, which may be an old one: the server would prefer it to that of the header.
+    const fields = findAll("input[type=hidden][name]:not([name=csrfmiddlewaretoken])", form);
+    fields.forEach((field) => body.append(field.name, field.value));
     return encodeValues(values, body);
   }
 

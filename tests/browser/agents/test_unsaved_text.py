@@ -90,6 +90,25 @@ def test_rows_of_unsaved_changes_are_restored(visit, fresh, api):
     assert stored(api, fresh)["inputProcessors"] == [{"key": "mask-email"}]
 
 
+def test_rows_are_restored_with_another_csrf_token(visit, fresh):
+    visitor = visit(own_session=True)
+    page = visitor.goto(f"/agents/{fresh}")
+    open_section(page, "metadata")
+    page.get_by_role("button", name="Add a row").click()
+    page.keyboard.type("floor")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.close()
+    visitor.page = visitor.open()
+    page = visitor.goto(f"/agents/{fresh}")
+    visitor.context.clear_cookies(name="csrftoken")
+    visitor.open().goto(f"{visitor.base_url}/")  # with a new token, as after signing in again
+
+    page.get_by_role("button", name="Restore").click()
+
+    expect(page.locator("[name=metadata-row-name]")).to_have_value("floor")
+    expect(page.locator(".toast-fault")).to_have_count(0)
+
+
 def test_text_that_the_browser_fills_in_again_is_not_offered_too(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
