@@ -1,13 +1,16 @@
 """Rows of the admin that others change while their page is open."""
 
 import re
+import threading
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
 from access_app.models import ApiKey, Membership
 from runs_app.models import ModelProvider, TraceRule
+from tests import page_client
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tools_app.models import AcpAgent, McpServer
 from versions_app.models import RetentionRule
@@ -129,3 +132,27 @@ def test_a_new_password_or_sign_in_stops_no_form_of_a_user(browser):
     user.refresh_from_db()
     assert user.first_name == "Eve"
     assert user.check_password("another long password")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_forms_that_are_saved_at_once_one_is_refused():
+    root, user = UserFactory(is_staff=True, is_superuser=True), UserFactory()
+    inputs = opened_inputs(page_client.browser(root), user)
+    barrier, statuses = threading.Barrier(2), []
+
+    def save(changed):
+        client = page_client.browser(root)
+        barrier.wait()
+        statuses.append(client.post(page_address(user), {**inputs, **changed}).status_code)
+        connection.close()
+
+    changes = ({"first_name": "Eve"}, {"last_name": "Moore"})
+    threads = [threading.Thread(target=save, args=[changed]) for changed in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    user.refresh_from_db()
+    assert sorted(statuses) == [200, 302]
+    assert sorted([user.first_name, user.last_name]) in (["", "Eve"], ["", "Moore"])
