@@ -49,13 +49,16 @@ def end_task(
 
 
 def cancel_task(task: BackgroundTask, *, is_delivered: bool = True) -> bool:
-    """Cancel a task, and the run of its sub-agent. Return False if it has ended already.
+    """Cancel a task, and the run of its sub-agent. Return False if it has ended already, or was deleted.
 
     The worker that executes it notices within a second.
     """
     # Another worker may have begun the next attempt since the row was read.
     while not end_task(task, TaskStatus.CANCELLED, error=CANCELLED_MESSAGE, is_delivered=is_delivered):
-        task.refresh_from_db()
+        try:
+            task.refresh_from_db()
+        except BackgroundTask.DoesNotExist:  # deleted with its agent
+            return False
         if task.is_finished:
             return False
     children = AgentRun.objects.unfinished().filter(

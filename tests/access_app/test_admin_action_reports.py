@@ -10,6 +10,8 @@ from access_app.models import Membership
 from agents_app.models import Agent
 from evals_app.models import Dataset, Experiment
 from knowledge_app.models import KnowledgeBase
+from runs_app.admin import background_tasks
+from runs_app.background import endings
 from runs_app.models import BackgroundTask
 from tests.factories import AgentFactory, member
 from tests.knowledge_app.conftest import make_base
@@ -94,6 +96,21 @@ def test_a_cancelled_task_says_that_a_finished_one_stays(admin_user):
         [(messages.WARNING, "0 of 2 tasks cancelled. A finished task stays as it is.")],
     ]
     assert [*LogEntry.objects.values_list("object_id", "change_message")] == [(str(tasks[0].pk), "Cancelled.")]
+
+
+def test_a_task_that_is_deleted_meanwhile_keeps_back_no_other(admin_user, monkeypatch):
+    columns = {"run": RunFactory(), "tool": "search", "timeout_ms": 1000}
+    tasks = [BackgroundTask.objects.create(call_key=key, **columns) for key in "ab"]
+
+    def delete_and_cancel(task):
+        BackgroundTask.objects.filter(pk=tasks[0].pk).delete()
+        return endings.cancel_task(task)
+
+    monkeypatch.setattr(background_tasks, "cancel_task", delete_and_cancel)
+
+    _, reported = run_action(admin_user, "runs_app/backgroundtask", "cancel", *tasks)
+
+    assert reported == [(messages.SUCCESS, "1 of 2 tasks cancelled. A finished task stays as it is.")]
 
 
 def test_a_base_of_a_team_without_the_role_is_named_before_a_deletion(viewer):
