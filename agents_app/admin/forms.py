@@ -17,7 +17,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents, reject_circular_reference
 from agents_app.forms.field_values import MODEL_SETTINGS, to_form_values
-from agents_app.forms.fields import ID_HELP, JSONNumberField, RawTextField
+from agents_app.forms.fields import ID_HELP, JSONNumberField, RawTextField, id_taken_message
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import selectable_owners
@@ -89,8 +89,11 @@ class AgentForm(forms.ModelForm):
 
     def _update_errors(self, errors: ValidationError) -> None:
         """Add the errors of the agent's validation. Those of fields without an input are above the form."""
+        invalid = {"model" if name in MODEL_INPUTS else name for name in self.errors}
         by_field: dict[str, list[ValidationError]] = {}
         for name, messages in errors.update_error_dict({}).items():
+            if name in invalid:  # the agent did not get what was entered, and its error would be about nothing
+                continue
             field = "provider" if name == "model" else name if name in self.fields else NON_FIELD_ERRORS
             label = "" if name in (field, "model") else f"{FIELD_LABELS.get(schema.WIRE_NAMES.get(name, ''), name)}: "
             labelled = [ValidationError(f"{label}{text}") for error in messages for text in error]
@@ -150,6 +153,12 @@ class AgentAdminForm(AgentForm):
         self.fields.pop("owner_change_confirmed" if adding else "id", None)
         # Unticked while there is a draft, so that nobody publishes it by accident.
         self.fields["publish"].initial = adding or (self.may_publish and not self.instance.has_draft)
+
+    def clean_id(self) -> str:
+        agent_id: str = self.cleaned_data["id"]
+        if Agent.objects.filter(pk=agent_id).exists():
+            raise ValidationError(id_taken_message(agent_id), code="unique")
+        return agent_id
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]

@@ -11,6 +11,7 @@ from agents_app.admin.forms import FORM_FIELDS, MODEL_INPUTS, READ_ONLY_FIELDS
 from agents_app.configuration import schema
 from agents_app.editing.change_context import change
 from agents_app.forms.field_values import to_form_values
+from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
 
@@ -156,6 +157,29 @@ def test_every_error_is_shown_at_its_field(client, staff):
     errors = answer.context["adminform"].form.errors
     assert set(errors) == {"provider", "temperature"}
     assert agent.versions.count() == 1
+
+
+def test_a_blank_form_has_one_error_for_each_input(client, staff):
+    form = client.post(reverse("admin:agents_app_agent_add"), {}).context["adminform"].form
+
+    required = ["This is required."]
+    assert form.errors == {"id": required, "name": required, "provider": required, "model_name": required}
+
+
+def test_an_invalid_setting_of_a_model_is_the_only_error(client, staff):
+    agent = AgentFactory()
+
+    form = save(client, agent, temperature="hot").context["adminform"].form
+
+    assert form.errors == {"temperature": ["This must be a number, such as 0.7."]}
+
+
+def test_a_taken_id_is_said_as_in_the_editor(client, staff):
+    agent = AgentFactory(id="porter")
+
+    answer = client.post(reverse("admin:agents_app_agent_add"), admin_form(agent, id="porter"))
+
+    assert answer.context["adminform"].form.errors == {"id": [id_taken_message("porter")]}
 
 
 def test_an_editor_may_save_a_draft_but_not_publish(client):
