@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet, Value
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -167,6 +167,13 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         if agent is None:
             return has_role_somewhere(request.user, role)
         return has_role(request.user, role, agent.owner_id)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show or save the form. Check it again if another request took the ID of a new agent since."""
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except IntegrityError:
+            return super().changeform_view(request, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
         with change_context(message=form.cleaned_data["change_message"]):

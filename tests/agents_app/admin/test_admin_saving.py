@@ -7,7 +7,7 @@ from django.contrib.admin.utils import quote
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app.admin.forms import FORM_FIELDS, MODEL_INPUTS, READ_ONLY_FIELDS
+from agents_app.admin.forms import FORM_FIELDS, MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminForm
 from agents_app.configuration import schema
 from agents_app.editing.change_context import change
 from agents_app.forms.field_values import to_form_values
@@ -180,6 +180,23 @@ def test_a_taken_id_is_said_as_in_the_editor(client, staff):
     answer = client.post(reverse("admin:agents_app_agent_add"), admin_form(agent, id="porter"))
 
     assert answer.context["adminform"].form.errors == {"id": [id_taken_message("porter")]}
+
+
+def test_an_id_that_another_request_takes_meanwhile_is_an_error_of_the_form(client, staff, monkeypatch):
+    agent, checks = AgentFactory(id="porter"), []
+    check = AgentAdminForm.clean_id
+
+    def check_the_second_time(form):  # the first time, the other agent was not there yet
+        checks.append(form)
+        return check(form) if len(checks) > 1 else "porter"
+
+    monkeypatch.setattr(AgentAdminForm, "clean_id", check_the_second_time)
+    monkeypatch.setattr(AgentAdminForm, "validate_unique", lambda form: None)
+
+    answer = client.post(reverse("admin:agents_app_agent_add"), admin_form(agent, id="porter"))
+
+    assert answer.context["adminform"].form.errors == {"id": [id_taken_message("porter")]}
+    assert (len(checks), Agent.objects.count()) == (2, 1)
 
 
 def test_an_editor_may_save_a_draft_but_not_publish(client):
