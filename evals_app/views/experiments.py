@@ -58,7 +58,8 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "rows": [result_row(result, row.is_finished and may_edit) for result in page],
         "only": only,
         "tag": tag,
-        "query": urlencode({name: value for name, value in (("only", only), ("tag", tag)) if value}),
+        "query": encode_query(only=only, tag=tag),
+        "page_query": encode_query(only=only, tag=tag, page=page.number if page.number > 1 else ""),
         "baseline": baseline,
         "scorers": row.scorer_figures,
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
@@ -68,6 +69,11 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **unfinished_work(row),
     }
     return render(request, "evals/experiment.html", context)
+
+
+def encode_query(**values: object) -> str:
+    """Return the query of a URL, without blank values."""
+    return urlencode({name: value for name, value in values.items() if value})
 
 
 def unfinished_work(row: Experiment) -> TemplateContext:

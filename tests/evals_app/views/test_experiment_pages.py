@@ -1,5 +1,6 @@
 """Pages of experiments: the start with an estimate, filters, reviews, and another attempt at what failed."""
 
+import html
 import json
 import re
 from decimal import Decimal
@@ -201,6 +202,20 @@ def test_a_result_is_reviewed_with_tags_and_a_comment(client, editor):
     for query in ("only=needs-review", "tag=tone"):
         page = text(client.get(f"{path}?{query}"))
         assert ("First" in page, "Second" in page) == (True, False)
+
+
+def test_a_review_without_scripts_returns_to_its_page(client, editor):
+    questions = [f"Question {number}" for number in range(51)]
+    experiment = ended(make_dataset(*questions, owner_id="support"), [0.5] * 51)
+    page = text(client.get(f"/experiments/{experiment.pk}?only=all&page=2"))
+    (result,) = re.findall(r'action="/experiments/[^"]*/results/([^/"]*)/review"', page)
+    query = html.unescape(re.search(r'name="query" value="([^"]*)"', page)[1])
+
+    saved = client.post(
+        f"/experiments/{experiment.pk}/results/{result}/review", {"review": "reviewed", "query": query}
+    )
+
+    assert saved.url == f"/experiments/{experiment.pk}?only=all&page=2#result-{result}"
 
 
 def test_a_review_of_the_api_is_saved_on_the_page(client, editor):
