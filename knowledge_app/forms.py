@@ -12,6 +12,7 @@ from access_app.role import SHARED_LABEL
 from agentcms.errors import BadRequest
 from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
+from agentcms.web.seen_form import SeenForm
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from knowledge_app.models import KnowledgeBase
@@ -23,7 +24,7 @@ MAX_STEM_LENGTH = 32  # of a key that is made from a name, before its number
 CONDITIONS = (("$eq", "is"), ("$ne", "is not"), ("$contains", "contains"), ("$gte", "at least"), ("$lte", "at most"))
 
 
-class BaseForm(forms.ModelForm):
+class BaseForm(SeenForm, forms.ModelForm):
     """The settings of a knowledge base. `owners` are the teams in which the user may create one."""
 
     filterable = forms.CharField(
@@ -52,6 +53,7 @@ class BaseForm(forms.ModelForm):
         self.initial["filterable"] = ", ".join(self.instance.filterable)
         if self.instance.pk:
             del self.fields["key"], self.fields["owner_id"]
+            self.mark_values({name: self.initial[name] for name in self.fields if name in self.initial})
         else:
             self.fields["key"].required = False
             self.fields["key"].help_text = "Used in agents and in the API. Leave blank to derive it from the name."
@@ -75,13 +77,16 @@ class BaseForm(forms.ModelForm):
         Its index stays what a job may have made of it.
         """
         KnowledgeBase.objects.get_locked(self.instance.pk)
-        self.instance.save(update_fields=[*self.fields, "updated_at"])
+        names = [name for name in self.fields if name != "seen"]
+        self.instance.save(update_fields=[*names, "updated_at"])
         self.instance.refresh_from_db(fields=["index"])
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("key") == "" and cleaned.get("name"):
             cleaned["key"] = find_unused_key(cleaned["name"])
+        if self.is_outdated():
+            self.ask_to_replace()
         return cleaned
 
     def clean_filterable(self) -> list[str]:

@@ -10,11 +10,13 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
+from agentcms.web.seen_form import SeenForm
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import ConfigError
 from agents_app.forms.fields import OwnerField
+from agents_app.forms.form_data import FormData
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.schema import parse_dataset
 from evals_app.datasets.values import edited_value, text_of_json
@@ -106,7 +108,7 @@ class NewDatasetForm(ReportingForm):
         return create_dataset({**columns, "owner_id": self.cleaned_data["owner_id"]})
 
 
-class DatasetForm(ReportingForm):
+class DatasetForm(SeenForm, ReportingForm):
     """The settings of a dataset."""
 
     field_names: ClassVar = {"scorerIds": "scorer_keys"}
@@ -120,10 +122,19 @@ class DatasetForm(ReportingForm):
     ground_truth_schema = JSONTextField(help_text="A JSON Schema that every ground truth must fit.")
     request_context_schema = JSONTextField(help_text="A JSON Schema that every request context must fit.")
 
+    def __init__(self, data: FormData | None, dataset: Dataset) -> None:
+        initial = {name: getattr(dataset, name) for name in self.base_fields if name != "seen"}
+        super().__init__(data, initial=initial)
+        self.mark_values(initial)
+
+    def clean(self) -> None:
+        if self.is_outdated():
+            self.ask_to_replace()
+
     @property
     def body(self) -> JSONObject:
         """The valid values, by wire name."""
-        values = {to_wire(name): value for name, value in self.cleaned_data.items()}
+        values = {to_wire(name): value for name, value in self.cleaned_data.items() if name != "seen"}
         values["scorerIds"] = values.pop("scorerKeys")
         return values
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django import forms
 from django.db.models import QuerySet
-from django.http import QueryDict
 
-from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.web.seen_form import SeenForm
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.forms.form_data import FormData
@@ -36,7 +33,7 @@ CHANGED_MESSAGE = (
 )
 
 
-class GateForm(forms.Form):
+class GateForm(SeenForm):
     """A gate of an agent, or of all agents of its team."""
 
     dataset = forms.ChoiceField()
@@ -57,15 +54,15 @@ class GateForm(forms.Form):
         label="If a version misses it",
     )
     for_team = forms.BooleanField(required=False, label="For all agents of the team")
-    seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)  # the mark of what it replaces
 
     def __init__(self, data: FormData | None, gate: ReleaseGate, agent: Agent, datasets: QuerySet[Dataset]) -> None:
         names = [name for name in GATE_WIRE_NAMES if name != "dataset"]
         initial = {name: getattr(gate, name) for name in names} | {"dataset": gate.dataset_id}
         is_new = gate._state.adding  # not by the primary key, which a new gate has, too
         initial["for_team"] = not is_new and gate.agent_id is None
-        self.mark = "" if is_new else sha256_hex(canonical(initial))
-        super().__init__(data, initial=initial | {"seen": self.mark})
+        super().__init__(data, initial=initial)
+        if not is_new:
+            self.mark_values(initial)
         self.gate, self.agent, self.datasets = gate, agent, datasets
         scorers = scorer_choices(agent.owner_id)
         if gate.scorer and gate.scorer not in dict(scorers):
@@ -85,8 +82,8 @@ class GateForm(forms.Form):
     def clean(self) -> None:
         if self.errors:
             return
-        if self.cleaned_data["seen"] not in ("", self.mark):
-            self.ask_to_replace()
+        if self.is_outdated():
+            self.ask_to_replace(CHANGED_MESSAGE.format(need=describe_need(self.gate, self.gate.owner_id)))
             return
         try:
             # `is_new` also for a change: the form sends all fields.
@@ -95,13 +92,6 @@ class GateForm(forms.Form):
             names = {wire: name for name, wire in GATE_WIRE_NAMES.items()}
             for issue in error.issues:
                 self.add_error(names.get(issue.field), issue.message)
-
-    def ask_to_replace(self) -> None:
-        """Report that somebody else has changed the gate. The form, sent again, replaces that change."""
-        data = cast("QueryDict", self.data).copy()
-        data["seen"] = self.mark
-        self.data = data
-        self.add_error(None, CHANGED_MESSAGE.format(need=describe_need(self.gate, self.gate.owner_id)))
 
     def save(self) -> ReleaseGate:
         """Store the gate. The form must be valid."""

@@ -34,8 +34,7 @@ GATE_MESSAGE = "A release gate uses this dataset. Delete the gate first."
 def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Change the name, the description, the schemas, the scorers and the agents of a dataset."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
-    initial = {name: getattr(dataset, name) for name in DatasetForm.base_fields}
-    form = DatasetForm(request.POST if request.method == "POST" else None, initial=initial)
+    form = DatasetForm(request.POST if request.method == "POST" else None, dataset)
     if form.is_bound and form.is_valid():
         try:
             columns = parse_dataset_change(form.body)

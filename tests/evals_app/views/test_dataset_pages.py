@@ -128,6 +128,27 @@ def test_errors_stand_at_the_field_and_keep_what_was_typed(client, editor, suppo
     assert not ItemVersion.objects.exists()
 
 
+def test_settings_that_somebody_changed_meanwhile_are_replaced_only_on_purpose(client, editor, support):
+    path = f"{ONE}/settings"
+    mine = {"name": "Mine", "seen": seen(text(client.get(path)))}
+    client.post(path, {"name": "Theirs", "description": "Longer.", "seen": mine["seen"]})
+
+    refused = text(client.post(path, mine), 422)
+
+    support.refresh_from_db()
+    assert (support.name, support.description) == ("Theirs", "Longer.")
+    assert "somebody else has changed this" in refused
+    assert 'value="Mine"' in refused
+    client.post(path, {**mine, "seen": seen(refused)})
+    support.refresh_from_db()
+    assert (support.name, support.description) == ("Mine", "")
+
+
+def seen(page):
+    """Return what the form on a page was rendered with."""
+    return page.partition('name="seen" value="')[2].partition('"')[0]
+
+
 def test_an_edit_of_an_item_that_changed_meanwhile_is_refused(client, editor, support):
     add_items(support, [{"input": "One"}])
     path = f"{ONE}/items/{item().item_id}/edit"

@@ -82,6 +82,27 @@ def test_a_publisher_creates_changes_and_deletes_a_base(db):
     assert not KnowledgeBase.objects.exists()
 
 
+def test_settings_that_somebody_changed_meanwhile_are_replaced_only_on_purpose(base):
+    publisher, path = browser(Role.PUBLISHER), f"{PAGE}/settings"
+    fields = {"name": "Manual", "embedder": "local/words", "chunk_size": 1000, "chunk_overlap": 100}
+    opened = seen(publisher.get(path).content.decode())
+    publisher.post(path, {**fields, "chunk_size": 600, "seen": opened})
+
+    refused = publisher.post(path, {**fields, "description": "Mine.", "seen": opened})
+
+    base.refresh_from_db()
+    assert (refused.status_code, base.chunk_size, base.description) == (422, 600, "")
+    assert "somebody else has changed this" in refused.content.decode()
+    publisher.post(path, {**fields, "description": "Mine.", "seen": seen(refused.content.decode())})
+    base.refresh_from_db()
+    assert (base.chunk_size, base.description) == (1000, "Mine.")
+
+
+def seen(page):
+    """Return what the form on a page was rendered with."""
+    return page.partition('name="seen" value="')[2].partition('"')[0]
+
+
 def test_changed_settings_keep_the_index_that_a_job_made_meanwhile(base, monkeypatch):
     other = KnowledgeIndex.objects.create(base=base, name="other", **base.settings_of_index)
 
