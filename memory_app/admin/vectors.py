@@ -22,7 +22,7 @@ MAX_THREADS = 1000  # of one action
 
 @admin.register(Vector)
 class VectorAdmin(ReadOnlyAdmin):
-    """Vectors by embedder and conversation. Superusers have conversations indexed again."""
+    """Vectors by embedder and conversation. Only superusers see them, and have conversations indexed again."""
 
     list_display = ("__str__", "embedder", "conversation", "owner", "dimensions", "created_at")
     list_filter = ("embedder", "created_at")
@@ -34,9 +34,8 @@ class VectorAdmin(ReadOnlyAdmin):
     fields = ("embedder", "conversation", "owner", "part", "dimensions", "scale", "created_at")
     actions = ("index_again",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Vector]:
-        vectors = super().get_queryset(request)
-        return vectors if request.user.is_superuser else vectors.none()
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return super().has_module_permission(request) and request.user.is_superuser
 
     @admin.display(description="Thread", ordering="thread")
     def conversation(self, vector: Vector) -> str:
