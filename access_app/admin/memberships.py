@@ -17,7 +17,7 @@ from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
 from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership
-from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
+from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import reject_loss_of_managers, team_choices
 
@@ -105,6 +105,9 @@ class TeamManagersMixin:
 
 class MembershipAccessMixin(StaffAccessMixin):
     """A mixin that lets managers of an owner change its memberships."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return super().has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         return managed_memberships(request.user).select_related("user")

@@ -60,10 +60,19 @@ def test_two_memberships_of_one_team_are_an_error_in_words(root):
 
 @pytest.mark.parametrize(("role", "is_offered"), [("publisher", False), ("manager", True)])
 def test_only_managers_get_a_form_to_save(role, is_offered):
-    page = browser(member(role, "north", is_staff=True)).get(change_address(member("viewer", "north")))
+    answer = browser(member(role, "north", is_staff=True)).get(change_address(member("viewer", "north")))
 
-    assert page.status_code == 200
-    assert ('name="_save"' in page.content.decode()) == is_offered
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert ('name="_save"' in page, "Memberships" in page) == (is_offered, is_offered)
+
+
+def test_memberships_are_offered_to_managers_only():
+    address = reverse("admin:access_app_membership_changelist")
+    clients = [browser(member(role, "north", is_staff=True)) for role in ("publisher", "manager")]
+
+    assert [client.get(address).status_code for client in clients] == [403, 200]
+    assert [address in client.get("/admin/").content.decode() for client in clients] == [False, True]
 
 
 def test_a_name_in_another_case_is_taken_for_a_rename_too(root):
