@@ -24,6 +24,7 @@ from agentcms.wire.names import printable_key
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, find_nearest_name
 from agents_app.configuration.references import MissingReference
 from agents_app.registry import Kind
+from runs_app.building.call_ids import with_unique_call_ids
 from runs_app.building.structured_output import reject_unfit_answer
 from runs_app.building.tool_names import MAX_TOOL_NAME_LENGTH, tool_name
 from runs_app.engine.context import RunDeps
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 class StepPolicy(AbstractCapability[RunDeps]):
     """Capability that limits tools and steps by the options of the run, and checks that answers are complete and fit.
 
+    It gives each tool call an ID of its own.
     With `requires_finish_reason`, an answer without a finish reason counts as interrupted.
     """
 
@@ -65,7 +67,7 @@ class StepPolicy(AbstractCapability[RunDeps]):
         # Checked before any tool is called, because the arguments may be incomplete.
         if self.requires_finish_reason and not reports_finish_reason(response):
             raise RunError("The answer of the model was cut off. Try again.", "cut_off")
-        return response
+        return with_unique_call_ids(response, request_context.messages, ctx.deps)
 
     async def after_output_validate(
         self, ctx: RunContext[RunDeps], *, output_context: OutputContext, output: Any

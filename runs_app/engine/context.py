@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -73,4 +74,5 @@ class RunDeps:
     is_durable: bool = False
     # Adds a chunk to the events of the run. Tools from outside report what they do meanwhile.
     record: Callable[[JSONObject], None] | None = None
+    call_numbers: Counter[str] = field(default_factory=Counter)  # of the calls so far, by the IDs that the model gave
     tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

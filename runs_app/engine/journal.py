@@ -27,6 +27,7 @@ from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.writer import EventWriter
 from runs_app.exceptions import JournalError, RunInterrupted, RunLeaseLost
 from runs_app.models import PendingCall, RunStep
+from runs_app.models.pending_call import step_call_key
 
 StepBody = Callable[[], Awaitable[object]]
 
@@ -190,7 +191,7 @@ class Journal:
         The next segment executes them again. They then have the same idempotency keys.
         """
         uses = Counter({key: count for key, count in self.uses.items() if key.startswith("t/")})
-        uses.subtract(key for call in calls if uses[key := f"t/{call.call_id}"] > 0)
+        uses.subtract(key for call in calls if uses[key := f"t/{step_call_key(call.call_id)}"] > 0)
         return dict(uses)
 
     def unfinished_steps(self) -> list[RunStep]:

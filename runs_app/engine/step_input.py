@@ -25,7 +25,7 @@ from agentcms.wire.json_types import JSONMapping
 from runs_app.engine.context import RunDeps
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import RunStep
-from runs_app.models.pending_call import stored_call_id
+from runs_app.models.pending_call import split_call_id, step_call_key
 
 MOCK_PREFIX = "x/"  # of the keys of steps that choose a mock
 
@@ -76,7 +76,7 @@ def identify_call(
     metadata = (tool.tool_def.metadata if tool is not None else None) or {}
     is_call = prefix == "t"
     return StepInput(
-        f"{prefix}/{stored_call_id(call_id)}",
+        f"{prefix}/{step_call_key(call_id)}",
         RunStep.Kind.TOOL if is_call else RunStep.Kind.OTHER,
         name[:128],
         short_hash([name, original_arguments(ctx.messages, call_id, arguments)]),
@@ -90,7 +90,7 @@ def identify_call(
 def identify_mock(name: str, arguments: JSONMapping, call_id: str) -> StepInput:
     """Return the input of the choice of a mock, which answers a tool call in an experiment."""
     mark = short_hash([name, to_storable_json(arguments)])
-    key = f"{MOCK_PREFIX}{stored_call_id(call_id)}"
+    key = f"{MOCK_PREFIX}{step_call_key(call_id)}"
     return StepInput(key, RunStep.Kind.OTHER, name[:128], mark, is_numbered=False)
 
 
@@ -109,7 +109,8 @@ def message_outline(messages: Iterable[ModelMessage]) -> Iterator[list[str]]:
     for message in messages:
         side = "request" if isinstance(message, ModelRequest) else "response"
         # A tool that was removed meanwhile answers with an error, which is a part of another kind.
-        yield [side, *(getattr(part, "tool_call_id", None) or "" for part in message.parts)]
+        # The previous release left repeated IDs as they were.
+        yield [side, *(split_call_id(getattr(part, "tool_call_id", None) or "")[0] for part in message.parts)]
 
 
 def short_hash(value: object) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -20,6 +22,7 @@ from memory_app.realms import served_owner
 from runs_app.models.run import AgentRun
 
 MAX_CALL_ID_LENGTH = 128  # characters; a longer ID of a tool call is replaced by its hash
+REPEATED_ID = re.compile(r"(.*)_r[0-9a-f]{12}-([1-9][0-9]{0,8})", re.DOTALL)
 
 
 def stored_call_id(call_id: str) -> str:
@@ -27,7 +30,30 @@ def stored_call_id(call_id: str) -> str:
 
     Both need the same ID: a segment counts its calls by these keys, and takes off those that wait by the IDs of rows.
     """
-    return call_id if len(call_id) <= MAX_CALL_ID_LENGTH else sha256_hex(call_id)
+    if len(call_id) <= MAX_CALL_ID_LENGTH:
+        return call_id
+    given, _ = split_call_id(call_id)
+    return f"{sha256_hex(given)}{call_id[len(given) :]}"
+
+
+def repeated_call_id(call_id: str, run_id: UUID, number: int) -> str:
+    """Return the ID of a call to which the model gave that of another one: it is the `number`th with it in its run.
+
+    Every provider accepts the letters of the suffix.
+    """
+    return f"{call_id}_r{run_id.hex[-12:]}-{number}"
+
+
+def split_call_id(call_id: str) -> tuple[str, int]:
+    """Return the ID that the model gave to a call, and which of the calls with it in the run this is."""
+    match = REPEATED_ID.fullmatch(call_id)
+    return (match[1], int(match[2])) if match is not None else (call_id, 1)
+
+
+def step_call_key(call_id: str) -> str:
+    """Return a tool call in the keys of steps. The previous release numbered repeated IDs there in the same way."""
+    given, number = split_call_id(stored_call_id(call_id))
+    return given if number == 1 else f"{given}/{number}"
 
 
 class PendingCallQuerySet(models.QuerySet["PendingCall"]):

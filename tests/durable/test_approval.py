@@ -295,14 +295,24 @@ def test_memory_keeps_a_run_that_waited_once(planned):
     assert done.thread.messages.count() == 4
 
 
-def test_two_calls_with_one_id_fail_the_run_with_a_reason():
-    model = {"provider": "planned", "name": "plan", "plan": [[REFUND, REFUND], "Done."], "call_id": "same"}
+def test_calls_to_which_a_model_gives_one_id_are_decided_one_by_one(planned, is_durable):
+    refunds = [["refund", {"order": order, "amount": 1}] for order in "ABC"]
+    model = {"provider": "planned", "name": "plan", "plan": [refunds, refunds[:1], "Done."], "call_id": "same"}
     agent = AgentFactory(model=model, tools=["refund"])
+    run = wait_for_suspension(start_run(agent, member("editor"), "Begin", options={"durable": is_durable}))
+    ids = {call.arguments["order"]: call.call_id for call in PendingCall.objects.all()}
 
-    done = wait_for_end(start_run(agent, member("editor"), "Begin", options={"durable": True}))
+    for order, verdict in (("A", "decline"), ("B", "approve"), ("C", "decline")):
+        settle(run, verdict, ids[order])
+    settle(wait_for_suspension(run, segment=1), "approve")
+    done = wait_for_end(run)
 
-    assert done.status == "failed"
-    assert "duplicate" in done.error
+    assert (done.status, done.output) == ("succeeded", "Done.")
+    assert [text[:10] for text in notes(planned, "refund")] == ["refund B 1", "refund A 1"]
+    called = [chunk["payload"]["toolCallId"] for chunk in chunks(done, "tool-call")]
+    assert called == [*ids.values(), PendingCall.objects.last().call_id]
+    assert len({*called}) == len(refunds) + 1
+    assert [chunk["payload"]["toolCallId"] for chunk in chunks(done, "tool-result")].count(ids["B"]) == 1
 
 
 def test_a_run_that_waits_goes_on_after_its_version_was_deleted_by_retention(planned):

@@ -218,6 +218,26 @@ def test_servers_may_repeat_the_ids_of_calls(planned):
         "result 3",
     ]
     assert notes(planned, "tool 1") == ["tool 1 begins", "tool 1 ends"]
+    assert len({chunk["payload"]["toolCallId"] for chunk in chunks(done, "tool-call")}) == 3
+
+
+def test_servers_may_repeat_the_ids_of_calls_in_one_answer(planned):
+    calls = [["count", {"number": 1}], ["count", {"number": 2}], ["count", {"number": 3, "gate": "three"}]]
+    run = start([calls, "Done."], call_id="call_0")
+    wait_for_steps(run, 3)
+    wait_for_steps(run, 1, "started")
+    lose(run)
+    (planned / "three.open").touch()
+
+    done = take_over(run)
+
+    assert done.status == "succeeded"
+    results = {chunk["payload"]["toolCallId"]: chunk["payload"]["result"] for chunk in chunks(done, "tool-result")}
+    assert sorted(results.values()) == ["result 1", "result 2", "result 3"]
+    assert [chunk["payload"]["toolCallId"] for chunk in chunks(done, "tool-call")] == sorted(results)
+    assert [notes(planned, f"tool {number}") for number in (1, 2)] == [
+        [f"tool {number} begins", f"tool {number} ends"] for number in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(

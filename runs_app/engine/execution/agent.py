@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic_ai.tools import ToolDefinition
@@ -10,6 +11,7 @@ from pydantic_ai.toolsets import ExternalToolset
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.approvals.segments import Segment, changed_arguments, deferred_results, processed_parts
+from runs_app.building.call_ids import count_call_ids
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import output_types
 from runs_app.engine.context import ProcessedParts, RunDeps
@@ -106,6 +108,7 @@ class EarlierSegments(TypedDict):
     steps_before: int
     remembered_count: int
     processed_parts: ProcessedParts
+    call_numbers: Counter[str]
 
 
 def earlier_segments(segment: Segment) -> EarlierSegments:
@@ -114,6 +117,7 @@ def earlier_segments(segment: Segment) -> EarlierSegments:
         "steps_before": segment.steps,
         "remembered_count": segment.remembered_count,
         "processed_parts": processed_parts(segment.messages),
+        "call_numbers": count_call_ids(segment.messages[segment.remembered_count :]),
     }
 
 
