@@ -24,9 +24,17 @@ MAX_PARSED_LENGTH = 100_000  # characters of an error response that is parsed on
 _LONG_WORD = re.compile(r"[\w*./+=-]{20,}")
 _KEY_WORD = re.compile(r"\b(?:sk|key|AIza)[\w*-]{6,}")
 
-# How pydantic-ai says that a model was asked again, and what users read instead.
-NO_OUTPUT = "Exceeded maximum output retries"
-NO_OUTPUT_MESSAGE = "It was asked twice, but its answer was empty, or not the object that the schema describes."
+# How errors of pydantic-ai begin, and what users read instead.
+REPLACED_MESSAGES = (
+    (
+        "Exceeded maximum output retries",
+        "It was asked twice, but its answer was empty, or not the object that the schema describes.",
+    ),
+    (
+        "Streamed response ended without",
+        "It had no event of an answer. Try again, or check the URL of its provider.",
+    ),
+)
 
 OUTAGE_MESSAGE = "The database was not available while the agent answered. Try again."
 UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The server log has the details."
@@ -83,10 +91,14 @@ def exceeded_limit(error: BaseException) -> str:
 
 def provider_reason(error: BaseException) -> str:
     """Return the message of the provider or of pydantic-ai as a sentence, without possible API keys."""
-    text = _body_message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
-    if str(text).startswith(NO_OUTPUT):
-        return NO_OUTPUT_MESSAGE
-    text = hide_keys(str(text)).strip()
+    body = getattr(error, "body", None)
+    # The message of an error with a status code lists its members.
+    message = "" if isinstance(error, ai.ModelHTTPError) else getattr(error, "message", "") or str(error)
+    text = str(_body_message(body) or message)
+    for beginning, reason in REPLACED_MESSAGES:
+        if text.startswith(beginning):
+            return reason
+    text = hide_keys(text).strip()
     if len(text) > MAX_REASON_LENGTH:
         text = f"{text[:MAX_REASON_LENGTH]}…"
     return text if not text or text.endswith((".", "!", "?", "…")) else f"{text}."
@@ -102,17 +114,17 @@ def hide_keys(text: str) -> str:
 
 
 def _body_message(body: object) -> str:
-    """Return the message in an error response, which is usually `{"error": {"message": …}}`."""
+    """Return the message in an error response: `{"error": {"message": …}}`, or `{"detail": …}` of some servers."""
     if isinstance(body, str):
         try:
             body = json.loads(body[:MAX_PARSED_LENGTH])
         except (ValueError, RecursionError):
-            return str(body)
+            return "" if str(body).lstrip().startswith("<") else str(body)  # a page of HTML says nothing more
     if isinstance(body, list) and body:
         body = body[0]
     if isinstance(body, dict):
         inner = body.get("error", body)
-        message = inner.get("message") if isinstance(inner, dict) else inner
+        message = inner.get("message", inner.get("detail")) if isinstance(inner, dict) else inner
         return message if isinstance(message, str) else ""
     return ""
 

@@ -63,6 +63,32 @@ def test_a_message_contains_no_key(error):
     assert "345P" not in message
 
 
+@pytest.mark.parametrize(
+    ("category", "status", "body", "expected"),
+    [
+        (ai.ModelRateLimitError, 429, None, "openai/gpt-5 receives too many requests. Try again shortly."),
+        (ai.ModelRateLimitError, 429, {}, "openai/gpt-5 receives too many requests. Try again shortly."),
+        (
+            ai.ModelNotFoundError,
+            404,
+            {"detail": "Not Found"},
+            "The provider does not know openai/gpt-5. Choose another model. Not Found.",
+        ),
+        (
+            ai.ModelServerError,
+            502,
+            "<html><body>Bad gateway</body></html>",
+            "The provider of openai/gpt-5 reported a server error (502). Try again.",
+        ),
+    ],
+    ids=["no body", "an empty object", "a detail", "a page"],
+)
+def test_a_response_is_described_in_words_only(category, status, body, expected):
+    error = ai.ModelHTTPError.for_category(category, status_code=status, model_name="gpt-5", body=body)
+
+    assert run_failure_message(error, MODEL) == expected
+
+
 def test_an_internal_error_has_a_generic_message():
     assert run_failure_message(KeyError("secret"), MODEL) == UNKNOWN_FAILURE_MESSAGE
     assert not is_expected(KeyError("secret"))
