@@ -81,10 +81,10 @@ def build_openai_model(provider: Provider, name: str) -> Model:
 
 def build_compatible_model(provider: Provider, name: str) -> Model:
     """Return a model that uses the Chat Completions API of OpenAI, which many servers implement."""
-    from pydantic_ai.models.openai import OpenAIChatModel
+    from runs_app.providers.compatible_model import CompatibleModel
 
     client = compatible_client(provider.key, provider.base_url, provider.secret)
-    return OpenAIChatModel(name, provider=client, profile=cache_schemas)
+    return CompatibleModel(name, provider=client, profile=cache_schemas)
 
 
 def build_anthropic_model(provider: Provider, name: str) -> Model:

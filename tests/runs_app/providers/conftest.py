@@ -1,5 +1,8 @@
-"""The stub server of providers."""
+"""The stub server of providers, and one that sends any events."""
 
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 
 import pytest
@@ -23,4 +26,37 @@ def provider_stub(running_provider_stub, settings) -> ProviderStub:
     settings.MODEL_URLS = running_provider_stub.urls
     table.invalidate()
     yield running_provider_stub
+    table.invalidate()
+
+
+class EventServer(BaseHTTPRequestHandler):
+    """A server that sends the events of `streams`, by a part of the path, and closes the connection."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        events = next(events for path, events in self.server.streams.items() if path in self.path)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for event in events:
+            name = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
+            self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def event_server(settings):
+    """Start a server for every provider, whose events a test sets."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), EventServer) as server:
+        server.streams = {}
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
+        settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
+        settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
+        table.invalidate()
+        yield server
+        server.shutdown()
     table.invalidate()

@@ -1,15 +1,8 @@
 """Answers without a finish reason, which are truncated."""
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_network
-
 import pytest
 
-from runs_app.providers import table
 from tests.factories import AgentFactory, member
-from tests.provider_stub.server import KEY, PROVIDERS
 from tests.runs import chunks, start_run, wait_for_end
 from tests.runs_app.providers.test_requests import NAMES
 
@@ -55,37 +48,11 @@ STREAMS = {
 }
 
 
-class DisconnectingServer(BaseHTTPRequestHandler):
-    """A server that closes the connection in the middle of an answer."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        events = next(events for path, events in self.server.streams.items() if path in self.path)
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        for event in events:
-            name = f"event: {event['type']}\n" if "type" in event else ""
-            self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
-def disconnecting_server(settings):
-    """Start a server for every provider, whose events can be changed."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), DisconnectingServer) as server:
-        server.streams = dict(STREAMS)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
-        settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
-        settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
-        table.invalidate()
-        yield server
-        server.shutdown()
-    table.invalidate()
+def disconnecting_server(event_server):
+    """Let the server send the beginning of an answer. Tests may change the events."""
+    event_server.streams = dict(STREAMS)
+    return event_server
 
 
 def request_fields(provider, **fields):
