@@ -16,7 +16,8 @@ from tools_app.programs import sandbox
 from tools_app.programs.sandbox import NO_SANDBOX, SANDBOX
 
 NO_NETWORK, PROXY = "none", "proxy"
-UNKNOWN_COMMAND_MESSAGE = "Unknown command '{key}'. Choose a key of {setting}, which the operator of the server sets."
+MISSING_COMMAND_MESSAGE = "Choose a key of {setting}, which the operator of the server sets."
+UNKNOWN_COMMAND_MESSAGE = "Unknown command '{key}'. " + MISSING_COMMAND_MESSAGE
 NO_SANDBOX_MESSAGE = (
     "The command '{key}' cannot be started: bubblewrap is not available on this machine. Ask the operator to install "
     'it, or to write "sandbox": "none" for this command in {setting}.'
@@ -86,8 +87,8 @@ class CommandList:
         """Return the command of a key. Raise ValidationError if there is none."""
         command = self.find(key)
         if command is None:
-            message = UNKNOWN_COMMAND_MESSAGE.format(key=key, setting=self.setting)
-            raise ValidationError(message, "command_key")
+            message = UNKNOWN_COMMAND_MESSAGE if key else MISSING_COMMAND_MESSAGE
+            raise ValidationError(message.format(key=key, setting=self.setting), "command_key")
         return command
 
 

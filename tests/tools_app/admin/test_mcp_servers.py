@@ -327,3 +327,18 @@ def test_the_page_of_a_server_names_its_team_for_those_who_only_read(client, own
     answer = client.get(reverse("admin:tools_app_mcpserver_change", args=[row.pk]))
 
     assert ("Team: " + team) in " ".join(re.sub("<[^>]+>", "", answer.text).split())
+
+
+def test_a_program_without_a_command_is_asked_for_one(client):
+    client.force_login(member(Role.MANAGER, "support", is_staff=True))
+    program = {"key": "files", "title": "Files", "owner_id": "support", "transport": "stdio", "approval": "writes"}
+
+    form = (
+        client.post(
+            reverse("admin:tools_app_mcpserver_add"), {**program, "connect_timeout": "5", "call_timeout": "60"}
+        )
+        .context["adminform"]
+        .form
+    )
+
+    assert form.errors["command_key"] == ["Choose a key of MCP_COMMANDS, which the operator of the server sets."]
