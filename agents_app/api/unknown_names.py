@@ -67,6 +67,7 @@ def checking_names(
     request: Request,
     body: JSONMapping,
     *models: type[BaseModel],
+    known: Collection[str] = (),
     silent: Collection[str] = (),
     unsupported: Collection[str] = (),
     parameters: Sequence[str] = (),
@@ -76,6 +77,7 @@ def checking_names(
 
     Args:
         models: The models of the body.
+        known: The keys of a body that has no model.
         silent: More keys that are known, and have no effect.
         unsupported: Keys that only strict requests refuse.
         parameters: Query parameters besides `strict`, which the view reads itself.
@@ -87,7 +89,7 @@ def checking_names(
     with QueryParams(request) as query:
         strict = query.boolean("strict")
         in_query = query.unknown_names(*parameters)
-    known = known_keys(*models)
+    known = known_keys(*models).union(known)
     in_body = [*find_in_body(body, known, {*silent, *unsupported}), *inside]
     issues: list[Issue] = []
     with collecting_issues(issues):

@@ -22,9 +22,11 @@ from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
+from agents_app.api.unknown_names import warning_payloads
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, get_requested_thread, read_resource
 from memory_app.api.message_filter import filtered_heads, without_reminders
+from memory_app.api.unknown_names import check_parameters, checking_body
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import (
@@ -61,6 +63,7 @@ class MessagesView(JSONView):
             criteria = query.json_object("filter") or {}
             included = read_included(query)
             has_reminders = query.text("includeSystemReminders") == "true"
+            unknown = check_parameters(query)
         heads = filtered_heads(thread, criteria)
         if not has_reminders:
             heads = without_reminders(heads)
@@ -74,7 +77,7 @@ class MessagesView(JSONView):
         if is_ordered and not ascending:
             messages.reverse()
         body = page_payload("messages", messages, heads.count(), paging.page, paging.per_page)
-        return json_response(body | {"uiMessages": ui_messages(messages)})
+        return json_response(body | {"uiMessages": ui_messages(messages)} | warning_payloads(unknown))
 
 
 def messages_at(thread: Thread, numbers: list[int], size: PageSize) -> list[WireMessage]:
@@ -144,11 +147,10 @@ class SaveMessagesView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()
-        items = json_object_body(request).get("messages")
-        if not isinstance(items, list) or not 0 < len(items) <= MAX_SAVED:
-            message = f"Send a list of 1 to {MAX_SAVED:,} messages."
-            raise BadRequest("request body", [("messages", message)])
-        parsed = parse_message_rows(items)
+        body = json_object_body(request)
+        with checking_body(request, body, "messages") as names:
+            items = read_message_list(body)
+            parsed = parse_message_rows(items)
         saved: list[WireMessage] = []
         author = Author(request.user.pk, request.user.get_username())
         with transaction.atomic():
@@ -162,7 +164,15 @@ class SaveMessagesView(JSONView):
             for thread in locked.values():
                 index_if_recalled(thread)
                 observe_if_enabled(thread)
-        return json_response({"messages": saved})
+        return json_response({"messages": saved} | warning_payloads(names.unknown))
+
+
+def read_message_list(body: JSONObject) -> list[JSONObject]:
+    """Return the messages of a body. Raise BadRequest."""
+    items = body.get("messages")
+    if not isinstance(items, list) or not 0 < len(items) <= MAX_SAVED:
+        raise BadRequest("request body", [("messages", f"Send a list of 1 to {MAX_SAVED:,} messages.")])
+    return items
 
 
 def parse_message_rows(items: list[JSONValue]) -> list[list[NewMessage]]:
@@ -239,7 +249,9 @@ class DeleteMessagesView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()
-        keys = read_message_ids(json_object_body(request).get("messageIds"))
+        body = json_object_body(request)
+        with checking_body(request, body, "messageIds") as names:
+            keys = read_message_ids(body.get("messageIds"))
         # Without the texts, which may be long.
         columns = Message.objects.only("key", "thread_id", "number", "head_number")
         rows = [*columns.filter(key__in=keys, thread__in=threads_of_query(request, caller))]
@@ -250,7 +262,8 @@ class DeleteMessagesView(JSONView):
             raise NotFound(f"Message with id {missing[0]} not found. No message was deleted.")
         delete_messages(rows)
         count = "1 message" if len(keys) == 1 else f"{len(keys)} messages"
-        return json_response({"success": True, "message": f"{count} deleted successfully"})
+        answer = {"success": True, "message": f"{count} deleted successfully"}
+        return json_response(answer | warning_payloads(names.unknown))
 
 
 def threads_of_query(request: Request, caller: MemoryCaller) -> QuerySet[Thread]:

@@ -13,8 +13,10 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
 from agentcms.wire.json_types import JSONObject, JSONValue
+from agents_app.api.unknown_names import warning_payloads
 from memory_app.api.lookups import get_changeable_thread, get_requested_thread
 from memory_app.api.representation import participant_body
+from memory_app.api.unknown_names import checking_body
 from memory_app.history.participants import (
     MAX_FUNCTIONAL_ROLE,
     MAX_PARTICIPANT_NAME,
@@ -36,9 +38,11 @@ class ParticipantsView(JSONView):
 
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         thread = get_changeable_thread(request, thread_id)
-        user, texts = read_participant(thread, json_object_body(request))
+        body = json_object_body(request)
+        with checking_body(request, body, "username", *MAX_LENGTHS) as names:
+            user, texts = read_participant(thread, body)
         participant, is_new = add_participant(thread, user, texts["name"], texts["functionalRole"])
-        return json_response(participant_body(participant), 201 if is_new else 200)
+        return json_response(participant_body(participant) | warning_payloads(names.unknown), 201 if is_new else 200)
 
 
 def read_participant(thread: Thread, body: JSONObject) -> tuple[User, dict[str, str]]:

@@ -19,6 +19,7 @@ from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import parse_timestamp
+from agents_app.api.unknown_names import warning_payloads
 from agents_app.models import Agent
 from memory_app.api.json_columns import containing_json
 from memory_app.api.lookups import (
@@ -31,6 +32,7 @@ from memory_app.api.lookups import (
     read_resource,
 )
 from memory_app.api.representation import thread_body
+from memory_app.api.unknown_names import check_parameters, checking_body, find_unknown_in_copy
 from memory_app.history.copies import CopiedMessages, copy_thread
 from memory_app.history.messages import MAX_THREAD_MESSAGES
 from memory_app.history.threads import create_named_thread, transfer_thread
@@ -55,24 +57,27 @@ class ThreadsView(JSONView):
             order = query.order_by([*COLUMN_BY_FIELD], OrderBy("createdAt"))
             resource = caller.resource_to_read(read_resource(query))
             metadata = query.json_object("metadata") or {}
+            unknown = check_parameters(query)
         threads = containing_json(listed_threads(caller, resource), "metadata", metadata)
         # The key decides between equal times, or a thread could be on two pages and another on none.
         ordered = threads.order_by(order.signed(COLUMN_BY_FIELD[order.field]), order.signed("pk"))
         rows = ordered[paging.start : paging.stop]
         bodies = [thread_body(thread) for thread in rows]
-        return json_response(page_payload("threads", bodies, threads.count(), paging.page, paging.per_page))
+        page = page_payload("threads", bodies, threads.count(), paging.page, paging.per_page)
+        return json_response(page | warning_payloads(unknown))
 
     def post(self, request: Request) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()
-        agent = agent_of_query(request)
-        with BodyFields(json_object_body(request)) as body:
+        agent, content = agent_of_query(request), json_object_body(request)
+        known = ("threadId", "resourceId", "title", "metadata")
+        with checking_body(request, content, *known) as names, BodyFields(content) as body:
             resource, key = body.resource(), body.thread_key("threadId")
             title, metadata = body.title(), body.metadata()
         columns = {"title": title or "", "metadata": metadata, **agent_columns_of_new_thread(agent)}
         resource = caller.resource_to_write(resource)
         thread = create_named_thread(caller, key or str(uuid7()), resource, **columns)
-        return json_response(thread_body(thread), 201)
+        return json_response(thread_body(thread) | warning_payloads(names.unknown), 201)
 
 
 def agent_columns_of_new_thread(agent: Agent | None) -> ColumnValues:
@@ -95,8 +100,9 @@ class ThreadView(JSONView):
         return json_response(thread_body(get_requested_thread(request, thread_id)))
 
     def patch(self, request: Request, thread_id: str) -> HttpResponse:
-        thread = get_changeable_thread(request, thread_id)
-        with BodyFields(json_object_body(request)) as body:
+        thread, content = get_changeable_thread(request, thread_id), json_object_body(request)
+        known = ("title", "metadata", "resourceId")
+        with checking_body(request, content, *known) as names, BodyFields(content) as body:
             title, metadata, resource = body.title(), body.metadata(), body.resource()
         if resource and resource != thread.resource_key:
             message = f"Thread {thread_id} belongs to another resource. Move it with the route transfer."
@@ -108,7 +114,7 @@ class ThreadView(JSONView):
         Thread.objects.filter(pk=thread.pk).update(**columns)
         for name, value in columns.items():  # not read again: it may be deleted meanwhile
             setattr(thread, name, value)
-        return json_response(thread_body(thread))
+        return json_response(thread_body(thread) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, thread_id: str) -> HttpResponse:
         thread = get_changeable_thread(request, thread_id)
@@ -124,7 +130,9 @@ class CloneView(JSONView):
 
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         thread, caller = get_changeable_thread(request, thread_id), caller_of(request)
-        with BodyFields(json_object_body(request)) as body:
+        content = json_object_body(request)
+        known, inside = ("newThreadId", "resourceId", "title", "metadata", "options"), find_unknown_in_copy(content)
+        with checking_body(request, content, *known, inside=inside) as names, BodyFields(content) as body:
             key, resource = body.thread_key("newThreadId"), body.resource()
             title, metadata = body.title(), body.metadata()
             chosen = read_copied_messages(body)
@@ -133,7 +141,8 @@ class CloneView(JSONView):
         columns = {"title": title if title is not None else clone_title, "metadata": metadata}
         copy = copy_thread(caller, thread, key, resource, chosen, **columns)
         messages = wire_messages(copy, copy.messages.order_by("number"))
-        return json_response({"thread": thread_body(copy), "clonedMessages": messages})
+        answer = {"thread": thread_body(copy), "clonedMessages": messages}
+        return json_response(answer | warning_payloads(names.unknown))
 
 
 def read_copied_messages(body: BodyFields) -> CopiedMessages:
@@ -170,7 +179,8 @@ class TransferView(JSONView):
         caller = caller_of(request)
         if caller.is_bound:
             raise Forbidden("An API key for one resource cannot transfer threads. Use a key without a resource.")
-        thread = get_changeable_thread(request, thread_id)
-        with BodyFields(json_object_body(request)) as body:
+        thread, content = get_changeable_thread(request, thread_id), json_object_body(request)
+        with checking_body(request, content, "resourceId") as names, BodyFields(content) as body:
             resource = body.resource(required=True)
-        return json_response(thread_body(transfer_thread(caller, thread, resource)))
+        moved = transfer_thread(caller, thread, resource)
+        return json_response(thread_body(moved) | warning_payloads(names.unknown))

@@ -14,9 +14,11 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, PreconditionFailed
 from agentcms.wire.json_types import JSONObject
+from agents_app.api.unknown_names import warning_payloads
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
 from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query, visible_agent_of
+from memory_app.api.unknown_names import checking_body
 from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found
 from memory_app.models import Resource, Thread
 from memory_app.realms import MemoryCaller
@@ -57,7 +59,7 @@ class WorkingMemoryView(JSONView):
         caller.require_write()
         body = json_object_body(request)
         text = read_memory_text(body)
-        with BodyFields(body) as fields:
+        with checking_body(request, body, "workingMemory", "resourceId") as names, BodyFields(body) as fields:
             resource = fields.resource() or resource_of_query(request)
         if caller.is_bound:
             caller.resource_to_write(resource)
@@ -70,7 +72,7 @@ class WorkingMemoryView(JSONView):
             raise PreconditionFailed(values.MEMORY_MOVED_MESSAGE, etag_of(outcome.memory))
         if outcome.issues:
             raise BadRequest("request body", [(issue.field, issue.message) for issue in outcome.issues])
-        return with_revision_etag(json_response({"success": True}), outcome.memory)
+        return with_revision_etag(json_response({"success": True} | warning_payloads(names.unknown)), outcome.memory)
 
 
 def find_requested_memory(request: Request, key: str) -> RequestedMemory:

@@ -22,7 +22,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
 from runs_app.api.generate_response import answer_response
-from runs_app.api.lookups import get_requested_agent, get_run_of_agent
+from runs_app.api.lookups import VERSION_PARAMETERS, get_requested_agent, get_run_of_agent
 from runs_app.api.stream_responses import (
     EventStreamNegotiation,
     accepts_event_ids,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 AUTO_RESUME_OPTION = "autoResumeSuspendedTools"
 CACHE_BUST_HEADER = "HTTP_X_CACHE_BUST"
-VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 
 
 class StartedRun(NamedTuple):

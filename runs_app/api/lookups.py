@@ -15,6 +15,8 @@ from runs_app.models import AgentRun, PendingCall
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
+VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
+
 
 def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
     """Return the agent at the version of the query parameters: by ID, number or status."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from django.db.models import Case, When
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
@@ -14,13 +16,16 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.lookups import agent_not_found
+from agents_app.api.unknown_names import warning_payloads
 from agents_app.models import Agent
 from memory_app.api.lookups import BodyFields, caller_of
+from memory_app.api.unknown_names import checking_body
 from memory_app.history.signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
 from memory_app.models import Thread
-from runs_app.api.lookups import get_requested_agent, get_run_of_agent
+from runs_app.api.lookups import VERSION_PARAMETERS, get_requested_agent, get_run_of_agent
 from runs_app.api.stream_responses import EventStreamNegotiation, stream_of_blocks
 from runs_app.engine import run_ends
 from runs_app.engine.start.memory import columns_of_agent
@@ -28,7 +33,13 @@ from runs_app.events import streams
 from runs_app.events.thread_streams import ThreadStream
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
-from runs_app.thread_signals.bodies import SignalCall, parse_message_body, parse_signal_body
+from runs_app.thread_signals.bodies import (
+    TARGET_NAMES,
+    SignalCall,
+    find_unknown_in_signal,
+    parse_message_body,
+    parse_signal_body,
+)
 from runs_app.thread_signals.sending import IfActive, SentSignal, send_signal
 
 TARGET_MESSAGE = "Name a thread with threadId and resourceId, or a run with runId."
@@ -39,10 +50,8 @@ class SignalsView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = require_agent(request, agent_id)
-        body = json_object_body(request)
-        with QueryParams(request) as query:
-            call = parse_signal_body(body, query.request_contexts)
-        return send_to_thread(request, agent, body, call)
+        call, unknown = read_signal(request, "signal", parse_signal_body)
+        return send_to_thread(request, agent, call, unknown)
 
 
 class SendMessageView(JSONView):
@@ -50,10 +59,8 @@ class SendMessageView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = require_agent(request, agent_id)
-        body = json_object_body(request)
-        with QueryParams(request) as query:
-            call = parse_message_body(body, query.request_contexts)
-        return send_to_thread(request, agent, body, call)
+        call, unknown = read_signal(request, "message", parse_message_body)
+        return send_to_thread(request, agent, call, unknown)
 
 
 class QueueMessageView(JSONView):
@@ -61,13 +68,25 @@ class QueueMessageView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = require_agent(request, agent_id)
-        body = json_object_body(request)
-        with QueryParams(request) as query:
-            call = parse_message_body(body, query.request_contexts)
+        call, unknown = read_signal(request, "message", parse_message_body)
         # The body may still say that a message to an active thread is only stored, or discarded.
         if call.if_active == IfActive.DELIVER:
             call = call._replace(if_active=IfActive.QUEUE)
-        return send_to_thread(request, agent, body, call)
+        return send_to_thread(request, agent, call, unknown)
+
+
+def read_signal(
+    request: Request, member: str, parse: Callable[[JSONObject, Sequence[str]], SignalCall]
+) -> tuple[SignalCall, Sequence[UnknownName]]:
+    """Return the signal in the member of a body, and the unknown names of the request."""
+    body = json_object_body(request)
+    with QueryParams(request) as query:
+        contexts = query.request_contexts
+    inside = find_unknown_in_signal(body)
+    known = (member, *TARGET_NAMES)
+    with checking_body(request, body, *known, parameters=VERSION_PARAMETERS, inside=inside) as names:
+        call = parse(body, contexts)
+    return call, names.unknown
 
 
 def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
@@ -77,9 +96,11 @@ def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
     return agent
 
 
-def send_to_thread(request: Request, agent: ResolvedAgent, body: JSONObject, call: SignalCall) -> HttpResponse:
+def send_to_thread(
+    request: Request, agent: ResolvedAgent, call: SignalCall, unknown: Sequence[UnknownName]
+) -> HttpResponse:
     """Send a signal to the thread that a body names."""
-    thread = find_signal_thread(request, agent, body)
+    thread = find_signal_thread(request, agent, json_object_body(request))
     try:
         sent = send_signal(
             thread,
@@ -94,7 +115,7 @@ def send_to_thread(request: Request, agent: ResolvedAgent, body: JSONObject, cal
         )
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent.id) from None
-    return json_response(sent_body(sent, call))
+    return json_response(sent_body(sent, call) | warning_payloads(unknown))
 
 
 def find_signal_thread(request: Request, agent: ResolvedAgent, body: JSONObject) -> Thread:
@@ -128,7 +149,10 @@ class SubscribeView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         get_requested_agent(request, agent_id)
-        thread = get_named_thread(request, json_object_body(request))
+        body = json_object_body(request)
+        known = ("threadId", "resourceId")
+        with checking_body(request, body, *known, parameters=VERSION_PARAMETERS):  # only errors: it is a stream
+            thread = get_named_thread(request, body)
         # Last, because nothing would release it after an error.
         slot = streams.StreamSlot(request.user)
         return stream_of_blocks(ThreadStream(thread, caller_of(request), slot))
@@ -140,7 +164,9 @@ class AbortView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         require_agent(request, agent_id)
         body = json_object_body(request)
-        thread = get_named_thread(request, body)
+        known = ("threadId", "resourceId", "expectedRunId")
+        with checking_body(request, body, *known, parameters=VERSION_PARAMETERS) as names:
+            thread = get_named_thread(request, body)
         expected = body.get("expectedRunId")
         if not (expected is None or isinstance(expected, str)):
             raise BadRequest("request body", [("expectedRunId", "This must be the ID of a run.")])
@@ -150,7 +176,7 @@ class AbortView(JSONView):
         expected_ids = [run_id for run_id in runs.values_list("pk", flat=True) if expected in (None, "", str(run_id))]
         for run_id in expected_ids[:1]:
             run_ends.cancel_run(run_id)
-        return json_response({"aborted": bool(expected_ids)})
+        return json_response({"aborted": bool(expected_ids)} | warning_payloads(names.unknown))
 
 
 def get_named_thread(request: Request, body: JSONObject) -> Thread:

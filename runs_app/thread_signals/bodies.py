@@ -7,17 +7,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.signal_markup import NAME_MESSAGE, Signal, is_name, validate_signal
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
-from runs_app.requests.body import UNSUPPORTED_MESSAGES, parse_call_options, parse_client_tools
+from runs_app.requests.body import (
+    UNSUPPORTED_MESSAGES,
+    find_unknown_in_body,
+    parse_call_options,
+    parse_client_tools,
+)
 from runs_app.requests.memory import MAX_METADATA_KB
 from runs_app.requests.request_context import parse_request_context
 from runs_app.thread_signals.sending import IfActive, IfIdle
 
 MAX_SIGNAL_ID_LENGTH = 256
 CONTENTS_MESSAGE = "This must be a text or a list of text parts. Leave out files."
+
+TARGET_NAMES = ("threadId", "resourceId", "runId", "ifActive", "ifIdle")
+# What the published client sends with every signal.
+SENT_WITH_SIGNALS = frozenset({"createdAt", "acceptedAt"})
+SIGNAL_NAMES = frozenset({"type", "tagName", "contents", "id", "attributes", "metadata"}) | SENT_WITH_SIGNALS
+STREAM_OPTIONS = "streamOptions"  # of a run that a signal wakes
+STREAM_OPTIONS_PATH = f"ifIdle.{STREAM_OPTIONS}"
+SITUATION_NAMES = {
+    "ifActive": frozenset({"behavior", "attributes"}),
+    "ifIdle": frozenset({"behavior", "attributes", STREAM_OPTIONS}),
+}
 
 Behavior = TypeVar("Behavior", IfActive, IfIdle)
 
@@ -49,6 +66,16 @@ def parse_message_body(body: JSONMapping, query_contexts: Sequence[str] = ()) ->
     return _parse(body, message, "message", query_contexts)
 
 
+def find_unknown_in_signal(body: JSONMapping) -> list[UnknownName]:
+    """Return the unknown names in the objects of a body: the signal, and what becomes of it."""
+    known = {"signal": SIGNAL_NAMES, "message": SIGNAL_NAMES, **SITUATION_NAMES}
+    objects = {path: value for path in known if isinstance(value := body.get(path), dict)}
+    unknown = [name for path, value in objects.items() for name in find_unknown_names(value, known[path], path)]
+    options = objects.get("ifIdle", {}).get(STREAM_OPTIONS)
+    in_options = find_unknown_in_body(options) if isinstance(options, dict) else []
+    return unknown + [name._replace(field=f"{STREAM_OPTIONS_PATH}.{name.field}") for name in in_options]
+
+
 def _parse(body: JSONMapping, value: JSONValue, path: str, query_contexts: Sequence[str]) -> SignalCall:
     issues: list[Issue] = []
     signal = Signal("user", "")  # in place of an invalid one, so that all other issues are found too
@@ -65,7 +92,7 @@ def _parse(body: JSONMapping, value: JSONValue, path: str, query_contexts: Seque
     issues += _size_issues(signal, {"ifActive": active_attributes, "ifIdle": idle_attributes})
     options: JSONObject = {}
     with collecting_issues(issues):
-        options = parse_stream_options(idle.get("streamOptions"), query_contexts)
+        options = parse_stream_options(idle.get(STREAM_OPTIONS), query_contexts)
     if issues:
         raise ConfigError(issues)
     return SignalCall(signal, if_active, if_idle, active_attributes, idle_attributes, options)
@@ -127,9 +154,8 @@ def parse_contents(value: JSONValue, path: str, issues: list[Issue]) -> str:
 def parse_stream_options(value: JSONValue, query_contexts: Sequence[str]) -> JSONObject:
     """Return the options of a run that a signal wakes. The thread and the resource in them change nothing."""
     options = {} if value is None else value
-    path = "ifIdle.streamOptions"
     if not isinstance(options, dict):
-        raise ConfigError([Issue(path, NOT_AN_OBJECT_MESSAGE)])
+        raise ConfigError([Issue(STREAM_OPTIONS_PATH, NOT_AN_OBJECT_MESSAGE)])
     issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if options.get(name)]
     parsed: JSONObject = {}
     with collecting_issues(issues):
@@ -139,7 +165,7 @@ def parse_stream_options(value: JSONValue, query_contexts: Sequence[str]) -> JSO
     with collecting_issues(issues):
         parsed["requestContext"] = parse_request_context(options, query_contexts).values
     if issues:
-        raise ConfigError([Issue(f"{path}.{issue.field}", issue.message) for issue in issues])
+        raise ConfigError([Issue(f"{STREAM_OPTIONS_PATH}.{issue.field}", issue.message) for issue in issues])
     return parsed
 
 

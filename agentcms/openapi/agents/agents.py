@@ -14,6 +14,7 @@ from agentcms.openapi.json_schema import (
     object_of,
     page_of,
     ref,
+    with_optional_warnings,
 )
 from agentcms.openapi.operations import AGENT, DELETED_AGENT, PAGING, Operation
 from agentcms.openapi.section import ApiSection
@@ -168,7 +169,7 @@ def agent_schemas() -> dict[str, JSONObject]:
     return {
         "Anything": ANY,
         "Error": error_schema(),
-        "Done": object_of(success=BOOLEAN, message=STRING),
+        "Done": with_optional_warnings(object_of(success=BOOLEAN, message=STRING)),
         "Warning": object_of(field=STRING, key=STRING, message=STRING),
         "Dependents": object_of(
             dependents=array_of(object_of(id=STRING, name=STRING, ownerId=STRING)),

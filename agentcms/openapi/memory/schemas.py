@@ -13,6 +13,7 @@ from agentcms.openapi.json_schema import (
     nullable,
     object_of,
     ref,
+    with_optional_warnings,
 )
 from agentcms.wire.json_types import JSONObject
 
@@ -24,7 +25,7 @@ def optional(**fields: JSONObject) -> JSONObject:
 
 def page(key: str, schema: str, **more: JSONObject) -> JSONObject:
     fields = {key: array_of(ref(schema)), **more}
-    return object_of(**fields, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
+    return with_optional_warnings(object_of(**fields, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN))
 
 
 def memory_schemas() -> dict[str, JSONObject]:
@@ -38,12 +39,14 @@ def thread_schemas() -> dict[str, JSONObject]:
     )
     clone_options = optional(messageLimit=INTEGER, messageFilter=OBJECT)
     return {
-        "Thread": thread,
+        "Thread": with_optional_warnings(thread),
         "ThreadPage": page("threads", "Thread"),
         "ThreadCreate": optional(resourceId=STRING, threadId=STRING, title=STRING, metadata=OBJECT),
         "ThreadChange": optional(title=STRING, metadata=OBJECT, resourceId=STRING),
         "ThreadDeleted": object_of(result=STRING),
-        "ThreadClone": object_of(thread=ref("Thread"), clonedMessages=array_of(ref("Message"))),
+        "ThreadClone": with_optional_warnings(
+            object_of(thread=ref("Thread"), clonedMessages=array_of(ref("Message")))
+        ),
         "CloneOptions": optional(
             newThreadId=STRING, resourceId=STRING, title=STRING, metadata=OBJECT, options=clone_options
         ),
@@ -61,7 +64,7 @@ def working_memory_schemas() -> dict[str, JSONObject]:
             threadExists=BOOLEAN,
         ),
         "WorkingMemoryChange": {**change, "required": ["workingMemory"]},
-        "Written": object_of(success=BOOLEAN),
+        "Written": with_optional_warnings(object_of(success=BOOLEAN)),
     }
 
 
@@ -79,17 +82,18 @@ def message_schemas() -> dict[str, JSONObject]:
     return {
         "Message": message,
         "MessagePage": page("messages", "Message", uiMessages=array_of(OBJECT)),
-        "SavedMessages": object_of(messages=array_of(ref("Message"))),
+        "SavedMessages": with_optional_warnings(object_of(messages=array_of(ref("Message")))),
         "MessagesToSave": object_of(messages=array_of(OBJECT)),
         "MessageIds": object_of(messageIds=ANY),
     }
 
 
 def participant_schemas() -> dict[str, JSONObject]:
+    participant = object_of(
+        userId=INTEGER, username=STRING, name=STRING, functionalRole=nullable(STRING), createdAt=DATE_TIME
+    )
     return {
-        "Participant": object_of(
-            userId=INTEGER, username=STRING, name=STRING, functionalRole=nullable(STRING), createdAt=DATE_TIME
-        ),
+        "Participant": with_optional_warnings(participant),
         "Participants": object_of(participants=array_of(ref("Participant"))),
         "ParticipantCreate": {
             **optional(username=STRING, name=STRING, functionalRole=STRING),

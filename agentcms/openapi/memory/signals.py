@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import ANY, BOOLEAN, OBJECT, STRING, body_of, nullable, object_of
+from agentcms.openapi.json_schema import (
+    ANY,
+    BOOLEAN,
+    OBJECT,
+    STRING,
+    body_of,
+    nullable,
+    object_of,
+    with_optional_warnings,
+)
 from agentcms.openapi.operations import RUNNABLE_AGENT, VERSION_SELECTION, Operation
 from agentcms.openapi.section import ApiSection
 from agentcms.wire.json_types import JSONObject
 
 
 def sending(path: str, name: str, summary: str, body: str) -> Operation:
-    return Operation(
-        "post", f"{RUNNABLE_AGENT}/{path}", name, summary, "SentSignal", body, VERSION_SELECTION, errors=(409, 429)
-    )
+    query = (*VERSION_SELECTION, "strict")
+    return Operation("post", f"{RUNNABLE_AGENT}/{path}", name, summary, "SentSignal", body, query, errors=(409, 429))
 
 
 SIGNAL_OPERATIONS = (
@@ -25,9 +33,16 @@ SIGNAL_OPERATIONS = (
         "Stream the active run of a thread and all later ones",
         "Events",
         "ThreadName",
+        ("strict",),
     ),
     Operation(
-        "post", f"{RUNNABLE_AGENT}/threads/abort", "abortThread", "Stop the run of a thread", "Aborted", "ThreadAbort"
+        "post",
+        f"{RUNNABLE_AGENT}/threads/abort",
+        "abortThread",
+        "Stop the run of a thread",
+        "Aborted",
+        "ThreadAbort",
+        ("strict",),
     ),
 )
 SIGNAL_DESCRIPTIONS: dict[str, str] = {
@@ -73,10 +88,10 @@ def signal_schemas() -> dict[str, JSONObject]:
     return {
         "SignalBody": body_of({"signal": OBJECT}, **target),
         "MessageBody": body_of({"message": ANY}, **target),
-        "SentSignal": object_of(accepted=BOOLEAN, runId=STRING, signal=OBJECT),
+        "SentSignal": with_optional_warnings(object_of(accepted=BOOLEAN, runId=STRING, signal=OBJECT)),
         "ThreadName": body_of({"threadId": STRING}, resourceId=nullable(STRING)),
         "ThreadAbort": body_of({"threadId": STRING}, resourceId=nullable(STRING), expectedRunId=nullable(STRING)),
-        "Aborted": object_of(aborted=BOOLEAN),
+        "Aborted": with_optional_warnings(object_of(aborted=BOOLEAN)),
     }
 
 

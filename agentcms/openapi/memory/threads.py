@@ -15,18 +15,28 @@ RESOURCE = "/api/memory/resources/{resourceId}"
 OBSERVATIONS = "/api/memory/observational-memory"
 NETWORK = "/api/memory/network"
 PARTICIPANT = f"{THREAD}/participants/{{userId}}"
-LIST_QUERY = (*PAGING, "agentId", "resourceId", "threadMetadata", "threadOrder")
+LIST_QUERY = (*PAGING, "agentId", "resourceId", "threadMetadata", "threadOrder", "strict")
 OF_THREAD = ("agentId", "resourceId")
 OF_NETWORK_THREAD = ("networkId", "resourceId")
-OF_MESSAGES = ("messageOrder", "filter", "include", "includeSystemReminders")
+OF_MESSAGES = ("messageOrder", "filter", "include", "includeSystemReminders", "strict")
+CHANGE_OF_THREAD = (*OF_THREAD, "strict")
+CHANGE_OF_NETWORK_THREAD = (*OF_NETWORK_THREAD, "strict")
 
 MEMORY_OPERATIONS = (
     Operation("get", THREADS_PATH, "listThreads", "List the threads of a resource", "ThreadPage", query=LIST_QUERY),
     Operation(
-        "post", THREADS_PATH, "createThread", "Create a thread", "Thread", "ThreadCreate", ("agentId",), 201, (409,)
+        "post",
+        THREADS_PATH,
+        "createThread",
+        "Create a thread",
+        "Thread",
+        "ThreadCreate",
+        ("agentId", "strict"),
+        201,
+        (409,),
     ),
     Operation("get", THREAD, "getThread", "Get a thread", "Thread", query=OF_THREAD),
-    Operation("patch", THREAD, "updateThread", "Change title or metadata", "Thread", "ThreadChange", OF_THREAD),
+    Operation("patch", THREAD, "updateThread", "Change title or metadata", "Thread", "ThreadChange", CHANGE_OF_THREAD),
     Operation("delete", THREAD, "deleteThread", "Delete a thread with its messages", "ThreadDeleted", query=OF_THREAD),
     Operation(
         "get",
@@ -43,7 +53,7 @@ MEMORY_OPERATIONS = (
         "Copy a thread",
         "ThreadClone",
         "CloneOptions",
-        OF_THREAD,
+        CHANGE_OF_THREAD,
         200,
         (409,),
     ),
@@ -54,7 +64,7 @@ MEMORY_OPERATIONS = (
         "Move a thread to another resource",
         "Thread",
         "Transfer",
-        OF_THREAD,
+        CHANGE_OF_THREAD,
     ),
     Operation(
         "get",
@@ -71,7 +81,7 @@ MEMORY_OPERATIONS = (
         "Replace the working memory",
         "Written",
         "WorkingMemoryChange",
-        OF_THREAD,
+        CHANGE_OF_THREAD,
         200,
         (412,),
     ),
@@ -90,7 +100,7 @@ MEMORY_OPERATIONS = (
         "Let a member take part in a thread",
         "Participant",
         "ParticipantCreate",
-        OF_THREAD,
+        CHANGE_OF_THREAD,
         201,
     ),
     Operation("delete", PARTICIPANT, "removeParticipant", "Remove a participant", "Done", query=OF_THREAD),
@@ -111,7 +121,7 @@ MEMORY_OPERATIONS = (
         "Store messages",
         "SavedMessages",
         "MessagesToSave",
-        ("agentId",),
+        ("agentId", "strict"),
         200,
         (409,),
     ),
@@ -122,7 +132,7 @@ MEMORY_OPERATIONS = (
         "Delete messages",
         "Done",
         "MessageIds",
-        ("agentId", "threadId", "resourceId"),
+        ("agentId", "threadId", "resourceId", "strict"),
         200,
         (409,),
     ),
@@ -170,7 +180,7 @@ MEMORY_OPERATIONS = (
         "listNetworkThreads",
         "List threads: older name",
         "ThreadPage",
-        query=(*PAGING, *OF_NETWORK_THREAD, "threadMetadata", "threadOrder"),
+        query=(*PAGING, *OF_NETWORK_THREAD, "threadMetadata", "threadOrder", "strict"),
     ),
     Operation(
         "post",
@@ -179,7 +189,7 @@ MEMORY_OPERATIONS = (
         "Create a thread: older name",
         "Thread",
         "ThreadCreate",
-        ("networkId",),
+        ("networkId", "strict"),
         201,
         (409,),
     ),
@@ -198,7 +208,7 @@ MEMORY_OPERATIONS = (
         "Change a thread: older name",
         "Thread",
         "ThreadChange",
-        OF_NETWORK_THREAD,
+        CHANGE_OF_NETWORK_THREAD,
     ),
     Operation(
         "delete",
@@ -223,7 +233,7 @@ MEMORY_OPERATIONS = (
         "Store messages: older name",
         "SavedMessages",
         "MessagesToSave",
-        ("networkId",),
+        ("networkId", "strict"),
         200,
         (409,),
     ),
@@ -234,7 +244,7 @@ MEMORY_OPERATIONS = (
         "Delete messages: older name",
         "Done",
         "MessageIds",
-        ("networkId", "threadId", "resourceId"),
+        ("networkId", "threadId", "resourceId", "strict"),
     ),
 )
 

@@ -467,3 +467,35 @@ def test_abort_stops_the_run_that_works_and_not_a_later_one_that_waits_for_a_per
     waiting.refresh_from_db()
     assert waiting.status == "suspended"
     AgentRun.objects.unfinished().delete()
+
+
+def test_misspelled_names_of_a_signal_are_warnings(caller):
+    options = {"maxStep": 1, "modelSettings": {"topp": 1}}
+    body = {
+        "signal": {"type": "notification", "contents": "Late", "atributes": {}},
+        "ifActve": {"behavior": "persist"},
+        "ifIdle": {"behaviour": "persist", "behavior": "persist", "streamOptions": options},
+        **TARGET,
+    }
+
+    sent = caller.post(f"{AT}/signals?status=draft&agentId=concierge", body)
+
+    assert sent.status_code == 200
+    unknown = {item["field"]: item["message"] for item in sent.body["warnings"]}
+    assert {field: message.removeprefix("This name is unknown. ") for field, message in unknown.items()} == {
+        "ifActve": "Did you mean ifActive?",
+        "signal.atributes": "Did you mean attributes?",
+        "ifIdle.behaviour": "Did you mean behavior?",
+        "ifIdle.streamOptions.maxStep": "Did you mean maxSteps?",
+        "ifIdle.streamOptions.modelSettings.topp": "Did you mean topP?",
+    }
+
+
+@pytest.mark.parametrize("route", BODIES)
+def test_strict_sends_nothing_to_a_thread(caller, route):
+    caller.post("/api/memory/threads", TARGET)
+
+    refused = caller.post(f"{AT}/{route}?strict=true", {**BODIES[route], "resorceId": "bob"})
+
+    assert (refused.status_code, [issue["field"] for issue in refused.body["issues"]]) == (400, ["resorceId"])
+    assert not Message.objects.exists()
