@@ -4,7 +4,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, openDialog, openerOf } = agentcms;
+  const { find, findAll, listen, onAdded, openDialog, openerOf } = agentcms;
   const page = document.body;
 
   let previous = null; // the focused element before the swap: element, id, selector by name
@@ -87,6 +87,16 @@
   function elementAt({ id, selector, position }) {
     const root = document.getElementById(id);
     return root && findAll(selector, root)[position];
+  }
+
+  // --- the bar of actions at the bottom of phones: the end of the page and the focus stay above its rows
+
+  const observer = new ResizeObserver((entries) => entries.forEach(({ target }) => makeRoom(target)));
+  onAdded(".titlebar .actions", (bar) => observer.observe(bar));
+
+  function makeRoom(bar) {
+    const height = getComputedStyle(bar).position === "fixed" ? `${bar.offsetHeight}px` : "";
+    if (bar.isConnected) document.documentElement.style.setProperty("--action-bar-height", height);
   }
 
   // --- an action after which the server loads the same page again
