@@ -9,6 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from access_app.role import SHARED_LABEL
+from agentcms.web.seen_form import SeenForm
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
 from agents_app.forms.objects.field import StructuredValue
@@ -41,7 +42,7 @@ FIELD_BY_WIRE_NAME = {
 }
 
 
-class ScorerForm(forms.Form):
+class ScorerForm(SeenForm):
     """The configuration of a scorer. A new one has an ID and a team too.
 
     Some fields are needed by some types only, so that their labels do not say that they are optional.
@@ -91,9 +92,14 @@ class ScorerForm(forms.Form):
             self.fields[name].widget.attrs["inputmode"] = "decimal"
         if row is not None:
             del self.fields["key"], self.fields["owner_id"]
+            self.mark_values({"head": str(row.head_id)})
         else:
             choices = [(owner, owner or SHARED_LABEL) for owner in owners or []]
             self.fields["owner_id"].choices = choices  # type: ignore[attr-defined]
+
+    def clean(self) -> None:
+        if self.is_outdated():
+            self.ask_to_replace()
 
     @property
     def settings_view(self) -> SettingsView:

@@ -153,6 +153,27 @@ def test_a_draft_is_tried_on_any_run_that_the_user_may_read(client, publisher, r
         assert "This run was not found." in text(client.post("/scorers/refunds/try", {"run": key}))
 
 
+def test_a_scorer_that_somebody_changed_meanwhile_is_replaced_only_on_purpose(client, publisher, refunds):
+    path = "/scorers/refunds/edit"
+    opened = seen(text(client.get(path)))
+    client.post(path, {**INCLUDES, "name": "Theirs", "seen": opened})
+
+    refused = text(client.post(path, {**INCLUDES, "name": "Mine", "seen": opened}), 422)
+
+    refunds.refresh_from_db()
+    assert refunds.head.snapshot["name"] == "Theirs"
+    assert "somebody else has changed this" in refused
+    assert 'value="Mine"' in refused
+    client.post(path, {**INCLUDES, "name": "Mine", "seen": seen(refused)})
+    refunds.refresh_from_db()
+    assert refunds.head.snapshot["name"] == "Mine"
+
+
+def seen(page):
+    """Return what the form on a page was rendered with."""
+    return page.partition('name="seen" value="')[2].partition('"')[0]
+
+
 def test_former_members_of_a_team_try_no_scorer_on_their_runs(client, publisher, refunds):
     own = RunFactory(agent=AgentFactory(owner_id="left"), owner_id="left", requested_by=publisher, output="A refund.")
 
