@@ -141,10 +141,13 @@ class TransferForm(forms.Form):
         validators=[printable_id],
         help_text="An ID in the same realm. The resource is created if it does not exist.",
     )
+    # The resource that the page names: somebody may have transferred the thread since.
+    opened_resource = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, thread: Thread, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.thread = thread
+        self.fields["opened_resource"].initial = thread.resource_key
 
     def clean_resource(self) -> str:
         key: str = self.cleaned_data["resource"]
@@ -155,6 +158,16 @@ class TransferForm(forms.Form):
         if (row := resources.filter(forgetting_since__isnull=False).first()) is not None:
             raise forms.ValidationError(f"All data of the resource {row.key} is being deleted. Try again shortly.")
         return key
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        opened = cleaned.get("opened_resource")
+        if opened and opened != self.thread.resource_key:
+            text = (
+                f"The thread was transferred to {self.thread.resource_key} since you opened this page. Open it again."
+            )
+            self.add_error("resource", text)
+        return cleaned
 
 
 def find_resource(thread: Thread, key: str) -> Resource:

@@ -124,6 +124,19 @@ def test_a_thread_is_not_transferred_while_the_data_of_either_resource_is_delete
     assert f"All data of the resource {forgotten} is being deleted" in answer.content.decode()
 
 
+def test_a_transfer_is_refused_after_that_of_somebody_else(staff, thread):
+    address = reverse("admin:memory_app_thread_transfer", args=[thread.pk])
+    opened = staff.get(address).context["form"]["opened_resource"].value()
+    staff.post(address, {"resource": "bob", "opened_resource": opened})
+
+    answer = staff.post(address, {"resource": "carol", "opened_resource": opened})
+
+    assert f'name="opened_resource" value="{opened}"' in answer.content.decode()
+    assert "The thread was transferred to bob since you opened this page. Open it again." in answer.content.decode()
+    thread.refresh_from_db()
+    assert thread.resource_key == "bob"
+
+
 def test_other_staff_transfer_nothing(thread):
     user = member("manager", is_staff=True)
 
