@@ -41,8 +41,9 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.journal_capability import Journaled
 from runs_app.memory.capabilities import memory_capabilities
 from runs_app.memory.registered_memories import registered_memory
+from runs_app.providers.current_model import current_model
 from runs_app.providers.model_settings import parse_settings
-from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_model_provider
+from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, get_model_provider
 from runs_app.providers.schema_cache import accepts_schema
 from runs_app.providers.table import DEMO_DIALECT
 from runs_app.requests.options import parse_default_options
@@ -109,7 +110,7 @@ class AgentBuilder:
     def build(self) -> BuiltAgent:
         choice = self.configuration.get("model")
         choice = choice if isinstance(choice, dict) else {}
-        self.model = build_model(choice)
+        self.model = current_model(choice)
         options, issues = parse_default_options(self.configuration.get("defaultOptions") or {})
         for issue in issues:
             self.warn("defaultOptions", issue.field, f"The option {issue.field} is ignored: {issue.message}")

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 
@@ -30,11 +31,16 @@ def provider_stub(running_provider_stub, settings) -> ProviderStub:
 
 
 class EventServer(BaseHTTPRequestHandler):
-    """A server that sends the events of `streams`, by a part of the path, and closes the connection."""
+    """A server that sends the events of `streams`, by a part of the path, and closes the connection.
+
+    An iterator has those of each request. `keys` are the API keys that it received.
+    """
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.keys.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
         events = next(events for path, events in self.server.streams.items() if path in self.path)
+        events = next(events) if isinstance(events, Iterator) else events
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
@@ -50,9 +56,9 @@ class EventServer(BaseHTTPRequestHandler):
 def event_server(settings):
     """Start a server for every provider, whose events a test sets."""
     with ThreadingHTTPServer(("127.0.0.1", 0), EventServer) as server:
-        server.streams = {}
+        server.streams, server.keys = {}, []
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
+        server.url = url = f"http://127.0.0.1:{server.server_port}"
         settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
         settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}

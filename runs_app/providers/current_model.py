@@ -1,0 +1,70 @@
+"""A model that asks its provider as it is configured at each request.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from agentcms.wire.json_types import JSONMapping
+from runs_app.engine.thread_pools import run_db
+from runs_app.providers.models import build_model, get_model_provider
+from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider
+
+Connection = tuple[str, str, str]
+
+
+class CurrentModel(WrapperModel):
+    """Model wrapper for the steps of a run, during which a key may be revoked, or a provider moved or disabled."""
+
+    def __init__(self, choice: JSONMapping, wrapped: Model) -> None:
+        super().__init__(wrapped)
+        self.choice = choice
+        self.connection = connection_of(get_model_provider(choice))
+
+    def find_current(self) -> Model:
+        """Return the model of the provider as it is now. Raise AgentBuildError if it is not available any more."""
+        is_same = connection_of(get_model_provider(self.choice)) == self.connection
+        return self.wrapped if is_same else build_model(self.choice)
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        model = await run_db(self.find_current)  # may query the providers
+        return await model.request(messages, model_settings, model_request_parameters)
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: Any = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        model = await run_db(self.find_current)
+        arguments = (messages, model_settings, model_request_parameters, run_context)
+        async with model.request_stream(*arguments) as stream:
+            yield stream
+
+
+def connection_of(provider: Provider) -> Connection:
+    """Return what decides where a request goes."""
+    return provider.dialect, provider.base_url, provider.secret
+
+
+def current_model(choice: JSONMapping) -> Model:
+    """Build the model that an agent names, which follows its provider. Raise AgentBuildError."""
+    model = build_model(choice)
+    follows = get_model_provider(choice).dialect not in (DEMO_DIALECT, CODE_DIALECT)
+    return CurrentModel(choice, model) if follows else model
