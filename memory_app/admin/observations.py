@@ -57,14 +57,21 @@ class ObservationAdmin(ReadOnlyAdmin):
         keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_AGAIN]]
         threads = Thread.objects.filter(pk__in=keys).select_related("agent__active_version")
         observed = [thread for thread in threads if observational_options_of_agent(thread.agent) is not None]
-        for thread in observed:
-            with transaction.atomic():
-                # Locked, or a worker could store an observation between the deletion and the new job.
-                Thread.objects.select_for_update(of=("self",)).get(pk=thread.pk)
-                thread.observations.all().delete()
-                observe_if_enabled(thread)
-        noun = "conversation is" if len(observed) == 1 else "conversations are"
-        if observed:
-            messages.success(request, f"{len(observed)} {noun} observed again. The jobs show the progress.")
+        # Those that are deleted meanwhile count neither as observed nor as left out.
+        count = sum(map(observe_anew, observed))
+        noun = "conversation is" if count == 1 else "conversations are"
+        if count:
+            messages.success(request, f"{count} {noun} observed again. The jobs show the progress.")
         if left := len(threads) - len(observed):
             messages.warning(request, f"{left} stay as they are: their agents have no observational memory any more.")
+
+
+@transaction.atomic
+def observe_anew(thread: Thread) -> bool:
+    """Delete the observations of a conversation, and let a worker make them again. Return False if it was deleted."""
+    # Locked, or a worker could store an observation between the deletion and the new job.
+    if Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first() is None:
+        return False
+    thread.observations.all().delete()
+    observe_if_enabled(thread)
+    return True

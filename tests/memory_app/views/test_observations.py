@@ -3,7 +3,9 @@
 import pytest
 from django.urls import reverse
 
-from memory_app.models import Observation
+from memory_app.admin import observations
+from memory_app.models import Observation, Thread
+from memory_app.observational.limits import observational_options_of_agent
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, UserFactory, member
 from tests.memory_app.conftest import add_thread
@@ -75,3 +77,21 @@ def test_the_admin_has_figures_without_texts_and_observes_again(client, thread, 
     assert "1 conversation is observed again." in page.content.decode()
     assert not Observation.objects.exists()
     assert not AgentRun.objects.exists()
+
+
+def test_a_conversation_that_is_deleted_meanwhile_keeps_back_no_other(client, user, thread, observation, monkeypatch):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    other = add_thread(user, "other", f"u{user.pk}", agent=thread.agent, agent_key=thread.agent_key)
+    second = Observation.objects.create(thread=other, first=1, last=2, text=NOTES, tokens=8, message_tokens=20)
+
+    def options_of_agent_and_deletion(agent):
+        Thread.objects.filter(pk=other.pk).delete()
+        return observational_options_of_agent(agent)
+
+    monkeypatch.setattr(observations, "observational_options_of_agent", options_of_agent_and_deletion)
+    selected = {"action": "observe_again", "_selected_action": [observation.pk, second.pk]}
+
+    page = client.post(reverse("admin:memory_app_observation_changelist"), selected, follow=True)
+
+    assert "1 conversation is observed again." in page.content.decode()
+    assert not Observation.objects.exists()
