@@ -70,10 +70,10 @@ def _complete_tool_calls(history: list[ModelMessage]) -> Iterator[ModelMessage]:
         yield message
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         if unanswered := [part for part in calls if part.tool_call_id not in answered]:
-            yield ModelRequest([_missing_result(call) for call in unanswered])
+            yield ModelRequest([missing_result(call) for call in unanswered])
 
 
-def _missing_result(call: ToolCallPart) -> ToolReturnPart[Any]:
+def missing_result(call: ToolCallPart) -> ToolReturnPart[Any]:
     return ToolReturnPart(call.tool_name, NO_RESULT_MESSAGE, call.tool_call_id)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from django.db import transaction
@@ -31,6 +32,7 @@ from memory_app.history import messages as history
 from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.observational.limits import ObservationLimits
 from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
+from runs_app.building.messages import missing_result
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
 from runs_app.memory.open_runs import take_over_for_run
@@ -57,15 +59,14 @@ class LastMessages(AbstractCapability[RunDeps]):
         if ctx.deps.steps_before + ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
         stored = ModelMessagesTypeAdapter.validate_python(await self.recall(ctx))
-        if continues_with_results(ctx.messages, stored):
-            del ctx.messages[0]  # the placeholder call; the stored call replaces it
+        before = take_answered(ctx.messages, stored)
         del ctx.messages[: count_repeated(ctx.messages, stored)]
         if stored and is_after_observations(ctx) and not has_user_prompt(stored[0]):
             stored.insert(0, ModelRequest([UserPromptPart(OBSERVED_PROMPT)]))
         remembered = trim_unpaired_calls(stored, ctx.messages)
-        ctx.messages[:0] = remembered
+        ctx.messages[:0] = [*before, *remembered]
         request_context.messages = [*ctx.messages]
-        ctx.deps.remembered_count = len(remembered)
+        ctx.deps.remembered_count = len(before) + len(remembered)
         ctx.deps.remembered["messages"] = len(remembered)
         return request_context
 
@@ -129,10 +130,30 @@ def unexecuted_results(output: object) -> list[ModelMessage]:
     return [ModelRequest(parts)] if parts else []
 
 
-def continues_with_results(messages: Sequence[ModelMessage], stored: Iterable[ModelMessage]) -> bool:
-    """Return True if a request only contains results of stored tool calls."""
-    has_prompt = any(map(has_user_prompt, messages))
-    return bool(messages) and not has_prompt and bool(call_ids(messages[:1]) & call_ids(stored))
+def take_answered(messages: list[ModelMessage], stored: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Leave only the results in messages that answer the calls with which the stored conversation ends.
+
+    The client sent them alone, when a placeholder has their call, or after the conversation. Return what it sent
+    before the stored messages. A call without a result gets one: otherwise no model would accept it.
+    """
+    calls = [part for part in stored[-1].parts if isinstance(part, ToolCallPart)] if stored else []
+    open_ids = {call.tool_call_id for call in calls}
+    place = next((index for index, message in enumerate(messages) if call_ids([message]) & open_ids), None)
+    if place is None or any(map(has_user_prompt, messages[place:])):
+        return []
+    known = count_equal(reversed(messages[:place]), reversed(stored[:-1]))
+    before = messages[: place - known]
+    results = [message for message in messages[place:] if not call_ids([message]) & open_ids]
+    missing = [call for call in calls if call.tool_call_id not in result_ids(results)]
+    completed = [ModelRequest([missing_result(call) for call in missing])] if missing else []
+    messages[:] = [*completed, *results]
+    return before
+
+
+def count_equal(first: Iterable[ModelMessage], second: Iterable[ModelMessage]) -> int:
+    """Return with how many messages of the same role and text both begin."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: role_and_text(pair[0]) == role_and_text(pair[1]), pairs))
 
 
 def count_repeated(messages: Sequence[ModelMessage], stored: Sequence[ModelMessage]) -> int:

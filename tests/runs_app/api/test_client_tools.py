@@ -80,6 +80,45 @@ def test_a_thread_supplies_the_call_of_a_single_result(editor):
     ]
 
 
+def test_a_thread_keeps_a_conversation_once_that_the_client_sends_again(editor):
+    agent = AgentFactory(model=DEMO, memory="last-messages")
+    first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE, thread="t"))
+
+    run = wait_for_end(start_run(agent, editor, [*ASK, call_of(first), result(first)], client_tools=PLACE, thread="t"))
+
+    assert (run.error, run.finish_reason) == ("", "stop")
+    assert "Lisbon" in run.output
+    assert [message.data["kind"] for message in run.thread.messages.all()] == [
+        "request",
+        "response",
+        "request",
+        "response",
+    ]
+
+
+def test_a_thread_completes_the_results_of_the_client(editor):
+    """A client may answer only one of the calls, and the model needs a result for each."""
+    agent = AgentFactory(model=DEMO, memory="last-messages")
+    both = [*PLACE, {**PLACE[0], "name": "current-time"}]
+    ask = "Use current-place and current-time"
+    first = wait_for_end(start_run(agent, editor, ask, client_tools=both, thread="t"))
+    assert len(chunks(first, "tool-call")) == len(both)
+
+    run = wait_for_end(start_run(agent, editor, [result(first)], client_tools=both, thread="t"))
+
+    assert run.error == ""
+    called, answered = [
+        {
+            part["tool_call_id"]
+            for message in run.thread.messages.all()
+            for part in message.data["parts"]
+            if part["part_kind"] == kind
+        }
+        for kind in ("tool-call", "tool-return")
+    ]
+    assert called == answered
+
+
 def test_a_result_without_its_call_is_accepted(editor):
     agent = AgentFactory(model=DEMO)
     first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE))
