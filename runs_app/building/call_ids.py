@@ -20,6 +20,8 @@ def with_unique_call_ids(response: ModelResponse, history: Iterable[ModelMessage
 
     Some servers repeat them, in one answer or in each. Decisions, results and clients know a call by its ID only.
     """
+    if not response.tool_calls:
+        return response
     used = {part.tool_call_id for message in history for part in tool_calls_of(message)}
     unique_ids = {id(part): unique_id(part.tool_call_id, used, deps) for part in tool_calls_of(response)}
     if all(part.tool_call_id == unique_ids[id(part)] for part in tool_calls_of(response)):
