@@ -179,12 +179,12 @@ def reports_finish_reason(response: ModelResponse) -> bool:
 
 
 def usage_payload(usage: RunUsage | RequestUsage) -> dict[str, int]:
-    """Return the token counts under wire names. Optional counts are left out if zero."""
+    """Return the token counts under wire names. Optional counts are left out if zero, or if a server invents them."""
     reasoning_tokens = usage.details.get("reasoning_tokens", 0)
     optional = {"cachedInputTokens": usage.cache_read_tokens, "reasoningTokens": reasoning_tokens}
     return {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
         "totalTokens": usage.input_tokens + usage.output_tokens,
-        **{name: count for name, count in optional.items() if count},
+        **{name: count for name, count in optional.items() if count > 0},
     }

@@ -54,6 +54,16 @@ def test_a_server_may_number_its_tool_calls(ask, durable):
     assert [chunk["payload"]["toolCallId"] for chunk in chunks(run, "tool-call", "tool-result")] == ["17", "17"]
 
 
+def test_a_negative_number_of_tokens_is_left_out(ask):
+    details = {"completion_tokens_details": {"reasoning_tokens": -5}}
+    usage = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10, **details}
+
+    run = ask([TEXT, END, {**delta({}), "choices": [], "usage": usage}])
+
+    assert (run.status, run.output) == ("succeeded", "Good day.")
+    assert min(run.usage.values()) >= 0
+
+
 def test_an_answer_without_events_names_what_to_check(ask):
     run = ask([])
 
