@@ -35,9 +35,9 @@ class SignedOutPageMiddleware:
 
 
 def is_sign_in_redirect(response: HttpResponse) -> bool:
-    """Return whether a response sends the browser to the sign-in page."""
+    """Return whether a response asks the browser to sign in and come back. After a sign-out it does not."""
     if response.status_code != 302:
         return False
-    path = urlsplit(response.headers["Location"]).path
+    url = urlsplit(response.headers["Location"])
     # The admin has a login URL of its own, which redirects to the page of LOGIN_URL.
-    return path in (resolve_url(settings.LOGIN_URL), reverse("admin:login"))
+    return url.path in (resolve_url(settings.LOGIN_URL), reverse("admin:login")) and "next=" in url.query

@@ -84,6 +84,14 @@ def test_errors_are_in_lines_below_their_fields(client, user):
     assert "novalidate" in page
 
 
+def test_signing_out_leads_to_no_page_that_continues(client, user):
+    client.force_login(user)
+
+    response = client.post(reverse("logout"), headers={"Referer": "http://testserver/agents/a"})
+
+    assert response["Location"] == reverse("login")
+
+
 @pytest.mark.parametrize(("path", "is_mentioned"), [("/", False), ("/agents/a", True)])
 def test_only_an_expired_session_mentions_unsaved_text(client, path, is_mentioned):
     assert (b"unsaved text of an agent" in client.get(reverse("login"), {"next": path}).content) is is_mentioned
