@@ -8,14 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-from openai.types.chat.chat_completion_chunk import Choice
+from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 from pydantic_ai import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 
 log = logging.getLogger(__name__)
+
+FIRST_OWN_INDEX = 1_000_000  # of calls that have the index of another one
 
 # The client passes values of any type on. Reading them raises one of these.
 READING_ERRORS = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
@@ -32,8 +35,12 @@ def unreadable_answers() -> Iterator[None]:
         raise UnexpectedModelBehavior(UNREADABLE_MESSAGE) from error
 
 
+@dataclass
 class CompatibleStream(OpenAIStreamedResponse):
-    """A streamed answer whose values may be of any type."""
+    """A streamed answer whose values may be of any type, and whose tool calls may have equal indexes."""
+
+    # By the index that the server gives, the ID of the last call with it, and its own index.
+    _last_calls: dict[int, tuple[str, int]] = field(default_factory=dict, init=False)
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
         with unreadable_answers():
@@ -44,7 +51,19 @@ class CompatibleStream(OpenAIStreamedResponse):
         for call in choice.delta.tool_calls or []:
             if call.id is not None:
                 call.id = str(call.id)  # some servers number their calls
+            if isinstance(call.index, int):
+                call.index = self._own_index(call, call.index)
         return super()._map_tool_call_delta(choice)
+
+    def _own_index(self, call: ChoiceDeltaToolCall, given: int) -> int:
+        """Return an index that no other call of the answer has. Some servers give all calls the first one."""
+        last_id, index = self._last_calls.get(given, ("", given))
+        has_name = call.function is not None and bool(call.function.name)
+        if last_id and call.id and call.id != last_id and has_name:
+            index = FIRST_OWN_INDEX + len(self._parts_manager.get_parts())
+        if call.id:
+            self._last_calls[given] = (call.id, index)
+        return index
 
 
 class CompatibleModel(OpenAIChatModel):

@@ -54,6 +54,29 @@ def test_a_server_may_number_its_tool_calls(ask, durable):
     assert [chunk["payload"]["toolCallId"] for chunk in chunks(run, "tool-call", "tool-result")] == ["17", "17"]
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_server_may_give_all_calls_the_first_index(ask, durable):
+    def call(call_id, name, arguments):
+        function = {"name": name, "arguments": arguments}
+        return delta({"role": "assistant", "tool_calls": [{"index": 0, "id": call_id, "function": function}]})
+
+    pieces = [
+        call("a", "word-count", '{"text": "one'),
+        call("a", None, ' two"}'),
+        call("b", "word-count", '{"text": "o'),
+        call(None, None, 'ne"}'),
+        call("c", "word-count", '{"text": ""}'),
+    ]
+    run = ask([*pieces, delta({}, "tool_calls")], durable=durable)
+
+    called = [chunk["payload"] for chunk in chunks(run, "tool-call")]
+    assert [(call["toolCallId"], call["args"]["text"]) for call in called] == [
+        ("a", "one two"),
+        ("b", "one"),
+        ("c", ""),
+    ]
+
+
 def test_a_negative_number_of_tokens_is_left_out(ask):
     details = {"completion_tokens_details": {"reasoning_tokens": -5}}
     usage = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10, **details}
