@@ -70,13 +70,14 @@
     visible?.focus();
   }
 
-  // --- menus: a click elsewhere and Escape close them
+  // --- menus: a click elsewhere, the focus elsewhere and Escape close them
 
   const closeMenu = (menu) => menu.removeAttribute("open");
 
-  listen("click", (event) => {
-    findAll("details.menu[open]").forEach((menu) => menu.contains(event.target) || closeMenu(menu));
-  });
+  const closeOtherMenus = ({ target }) =>
+    findAll("details.menu[open]").forEach((menu) => menu.contains(target) || closeMenu(menu));
+  listen("click", closeOtherMenus);
+  listen("focusin", closeOtherMenus);
 
   listen("keydown", (event) => {
     if (event.key !== "Escape") return;

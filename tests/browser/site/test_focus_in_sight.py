@@ -65,3 +65,18 @@ def test_the_last_section_of_a_long_index_is_in_sight(visit: Any, agent: str):
     last.focus()
 
     expect(last).to_be_in_viewport(ratio=1)
+
+
+def test_a_menu_is_closed_when_the_focus_leaves_it(visit: Any, agent: str):
+    page = open_zoomed(visit, f"/agents/{agent}")
+    menu = page.locator(".topbar-tools details.menu")
+    menu.locator("summary").press("Enter")
+    expect(menu.locator(".menu-body")).to_be_visible()
+
+    page.keyboard.press("Tab")
+    expect(menu.locator(".menu-body")).to_be_visible()
+    menu.get_by_role("button", name="Sign out").focus()
+    page.keyboard.press("Tab")
+
+    expect(menu.locator(".menu-body")).to_be_hidden()
+    expect(menu.locator("summary")).not_to_be_focused()
