@@ -179,6 +179,11 @@ def get_table() -> ProviderTable:
     return _tables.get_or_create("table", load_table)
 
 
+def get_cached_table() -> ProviderTable | None:
+    """Return the table if this process has read it within the last second, without a query."""
+    return _tables.get("table")
+
+
 def reload() -> None:
     """Read the table now, for those who need what another process stored within the last second."""
     _tables.set("table", load_table())

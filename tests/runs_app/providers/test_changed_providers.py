@@ -1,10 +1,12 @@
 """Providers that a superuser changes while a run works."""
 
+import asyncio
+
 import pytest
 
 from agents_app.registry import tool
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import current_model, table
 from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
 from tests.runs_app.providers.test_truncated_answers import delta
@@ -87,3 +89,20 @@ def test_no_further_request_goes_to_a_provider_that_is(run_with_change, event_se
     assert run.status == "failed"
     assert run.error.startswith(error)
     assert event_server.keys == ["sk-first-1"]
+
+
+def test_providers_that_were_just_read_are_not_read_again(row, monkeypatch):
+    model = current_model.current_model({"provider": "own", "name": "local"})
+    reads = []
+
+    async def run_db(function):
+        reads.append(function)
+        return model.wrapped
+
+    monkeypatch.setattr(current_model, "run_db", run_db)
+
+    assert asyncio.run(model.find_current()) is model.wrapped
+    assert reads == []
+    table.invalidate()
+    asyncio.run(model.find_current())
+    assert len(reads) == 1
