@@ -22,7 +22,8 @@ from memory_app.realms import served_owner
 from runs_app.models.run import AgentRun
 
 MAX_CALL_ID_LENGTH = 128  # characters; a longer ID of a tool call is replaced by its hash
-REPEATED_ID = re.compile(r"(.*)_r[0-9a-f]{12}-([1-9][0-9]{0,8})", re.DOTALL)
+REPEATED_SUFFIX = re.compile(r"_r[0-9a-f]{12}-([1-9][0-9]{0,8})\Z")
+MAX_SUFFIX_LENGTH = 24  # characters
 
 
 def stored_call_id(call_id: str) -> str:
@@ -46,8 +47,8 @@ def repeated_call_id(call_id: str, run_id: UUID, number: int) -> str:
 
 def split_call_id(call_id: str) -> tuple[str, int]:
     """Return the ID that the model gave to a call, and which of the calls with it in the run this is."""
-    match = REPEATED_ID.fullmatch(call_id)
-    return (match[1], int(match[2])) if match is not None else (call_id, 1)
+    match = REPEATED_SUFFIX.search(call_id[-MAX_SUFFIX_LENGTH:])
+    return (call_id[: -len(match[0])], int(match[1])) if match is not None else (call_id, 1)
 
 
 def step_call_key(call_id: str) -> str:

@@ -43,7 +43,8 @@ def rendered(form):
 @settings(max_examples=300 if DRILL else 40, deadline=None)
 @given(kind=st.sampled_from([*SETTINGS, "tone"]), config=configs)
 def test_unchanged_settings_come_back(kind, config):
-    row = SimpleNamespace(head=SimpleNamespace(snapshot={"name": "A", "type": kind, "presetConfig": config}))
+    head = SimpleNamespace(snapshot={"name": "A", "type": kind, "presetConfig": config})
+    row = SimpleNamespace(head=head, head_id=1)
 
     data = form_data(rendered(ScorerForm(row=row)))
     data["type"] = kind
