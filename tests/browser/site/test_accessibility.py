@@ -9,7 +9,7 @@ from zlib import crc32
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visitor, activate, patch_agent
+from tests.browser.conftest import Visitor, activate, create_agent, patch_agent
 from tests.conftest import DRILL
 
 FIND_VIOLATIONS = """async ([theme, part]) => {
@@ -109,6 +109,16 @@ def test_violations_are_found(visit: Any, axe: str):
     assert "light 1280 image-alt" in violations
     assert "dark 390 color-contrast" in violations
     assert "form without a button that submits it" in violations
+
+
+def test_the_head_of_the_boxes_has_words_where_its_box_is_hidden(visit: Any, agent: str, api: Any, axe: str):
+    create_agent(api, deleted := f"{agent}-deleted")
+    api.delete(f"/api/stored/agents/{deleted}")
+
+    page = visit().goto("/deleted-agents")
+    expect(page.locator("tbody .select input").first).to_be_attached()
+
+    assert find_violations_in([("light", 390)], page, axe, "thead") == []
 
 
 def test_pages_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
