@@ -35,10 +35,9 @@ def body_of(required: JSONObject, **optional: JSONObject) -> JSONObject:
     return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
-def page_of(key: str, item: str) -> JSONObject:
-    return with_optional_warnings(
-        object_of(**{key: array_of(ref(item))}, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
-    )
+def page_of(key: str, item: str, **more: JSONObject) -> JSONObject:
+    fields = {key: array_of(ref(item)), **more}
+    return with_optional_warnings(object_of(**fields, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN))
 
 
 def with_optional_warnings(schema: JSONObject) -> JSONObject:

@@ -25,10 +25,10 @@ Connection = tuple[str, str, str]
 class CurrentModel(WrapperModel):
     """Model wrapper for the steps of a run, during which a key may be revoked, or a provider moved or disabled."""
 
-    def __init__(self, choice: JSONMapping, wrapped: Model) -> None:
+    def __init__(self, choice: JSONMapping, wrapped: Model, connection: Connection) -> None:
         super().__init__(wrapped)
         self.choice = choice
-        self.connection = connection_of(get_model_provider(choice))
+        self.connection = connection
 
     async def find_current(self) -> Model:
         """Return the model of the provider as it is now. Raise AgentBuildError if it is not available any more."""
@@ -43,14 +43,9 @@ class CurrentModel(WrapperModel):
         is_same = connection_of(get_model_provider(self.choice)) == self.connection
         return self.wrapped if is_same else build_model(self.choice)
 
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
+    async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
         model = await self.find_current()
-        return await model.request(messages, model_settings, model_request_parameters)
+        return await model.request(*args, **kwargs)
 
     @asynccontextmanager
     async def request_stream(
@@ -73,6 +68,9 @@ def connection_of(provider: Provider) -> Connection:
 
 def current_model(choice: JSONMapping) -> Model:
     """Build the model that an agent names, which follows its provider. Raise AgentBuildError."""
+    # Read before the model is built: of a provider that changes in between, the next request then sees the change.
+    provider = get_model_provider(choice)
     model = build_model(choice)
-    follows = get_model_provider(choice).dialect not in (DEMO_DIALECT, CODE_DIALECT)
-    return CurrentModel(choice, model) if follows else model
+    if provider.dialect in (DEMO_DIALECT, CODE_DIALECT):
+        return model
+    return CurrentModel(choice, model, connection_of(provider))

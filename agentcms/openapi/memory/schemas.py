@@ -12,6 +12,7 @@ from agentcms.openapi.json_schema import (
     array_of,
     nullable,
     object_of,
+    page_of,
     ref,
     with_optional_warnings,
 )
@@ -21,11 +22,6 @@ from agentcms.wire.json_types import JSONObject
 def optional(**fields: JSONObject) -> JSONObject:
     """Return the schema of an object whose members may be absent."""
     return {"type": "object", "properties": fields}
-
-
-def page(key: str, schema: str, **more: JSONObject) -> JSONObject:
-    fields = {key: array_of(ref(schema)), **more}
-    return with_optional_warnings(object_of(**fields, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN))
 
 
 def memory_schemas() -> dict[str, JSONObject]:
@@ -40,7 +36,7 @@ def thread_schemas() -> dict[str, JSONObject]:
     clone_options = optional(messageLimit=INTEGER, messageFilter=OBJECT)
     return {
         "Thread": with_optional_warnings(thread),
-        "ThreadPage": page("threads", "Thread"),
+        "ThreadPage": page_of("threads", "Thread"),
         "ThreadCreate": optional(resourceId=STRING, threadId=STRING, title=STRING, metadata=OBJECT),
         "ThreadChange": optional(title=STRING, metadata=OBJECT, resourceId=STRING),
         "ThreadDeleted": object_of(result=STRING),
@@ -81,7 +77,7 @@ def message_schemas() -> dict[str, JSONObject]:
     message["properties"] |= {"author": OBJECT}
     return {
         "Message": message,
-        "MessagePage": page("messages", "Message", uiMessages=array_of(OBJECT)),
+        "MessagePage": page_of("messages", "Message", uiMessages=array_of(OBJECT)),
         "SavedMessages": with_optional_warnings(object_of(messages=array_of(ref("Message")))),
         "MessagesToSave": object_of(messages=array_of(OBJECT)),
         "MessageIds": object_of(messageIds=ANY),
