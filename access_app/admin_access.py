@@ -169,23 +169,27 @@ class ConcurrentChangeMixin:
         return None
 
 
-class LockedChangeMixin(ConcurrentChangeMixin):
+class CheckedAgainMixin:
+    """A mixin that checks a form again if another request took its key since the first check.
+
+    The second check finds the row with this key, and reports it as an error of the form.
+    """
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().changeform_view(request, *args, **kwargs)  # type: ignore[misc]
+        except IntegrityError:
+            return super().changeform_view(request, *args, **kwargs)  # type: ignore[misc]
+
+
+class LockedRowMixin(ConcurrentChangeMixin):
     """A mixin that locks the row of a change form until it is saved.
 
     Django reads the row, and writes all of its columns after the checks of the form. Without the lock, what others
     store in between would be undone, such as that a key was revoked.
     """
 
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return self.locked_changeform_view(request, *args, **kwargs)
-        except IntegrityError:
-            # Another request has stored a row with the same key since the form was checked. Now the check finds it.
-            return self.locked_changeform_view(request, *args, **kwargs)
-
-    def locked_changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
+    def changeform_view(self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any) -> Any:
         if request.method != "POST" or object_id is None:
             return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
         with transaction.atomic():
@@ -197,6 +201,10 @@ class LockedChangeMixin(ConcurrentChangeMixin):
         rows = self.model._default_manager.select_for_update(no_key=True, of=("self",))  # type: ignore[attr-defined]
         with suppress(ValidationError, ValueError):  # an ID that Django does not find either
             rows.filter(pk=unquote(object_id)).first()
+
+
+class LockedChangeMixin(CheckedAgainMixin, LockedRowMixin):
+    """A mixin for forms of rows that others may change, or whose key they may take, at the same time."""
 
 
 def confirmation_page(

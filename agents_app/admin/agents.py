@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F, Q, QuerySet, Value
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from access_app.admin_access import OwnerFilter, StaffAccessMixin
+from access_app.admin_access import CheckedAgainMixin, OwnerFilter, StaffAccessMixin
 from access_app.permissions import effective_role, has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
@@ -88,7 +88,7 @@ class ArchivedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
+class AgentAdmin(CheckedAgainMixin, StaffAccessMixin, AgentActionsAdmin):
     """The admin of the agents that the user may see."""
 
     form = AgentAdminForm
@@ -167,13 +167,6 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         if agent is None:
             return has_role_somewhere(request.user, role)
         return has_role(request.user, role, agent.owner_id)
-
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show or save the form. Check it again if another request took the ID of a new agent since."""
-        try:
-            return super().changeform_view(request, *args, **kwargs)
-        except IntegrityError:
-            return super().changeform_view(request, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
         with change_context(message=form.cleaned_data["change_message"]):
