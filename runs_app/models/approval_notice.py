@@ -16,6 +16,7 @@ class ApprovalNotice(models.Model):
     )
     by_email = models.BooleanField("e-mail", default=True)
     sent_at = models.DateTimeField(null=True, editable=False)
+    claimed_at = models.DateTimeField(null=True, editable=False)  # by a process that is sending an e-mail
 
     class Meta:
         verbose_name = "approval notice"

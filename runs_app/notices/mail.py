@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from smtplib import SMTPException
 
 from django.conf import settings
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 NOTICE_INTERVAL = timedelta(hours=1)  # between two notices to one person
 NOTICE_PERIOD = timedelta(days=3)  # in which a call is mailed: the mail server may be away for a weekend
+CLAIM_DURATION = timedelta(minutes=5)  # longer than a mail server with `EMAIL_TIMEOUT` per step takes
 MAX_MAILED_CALLS = 10  # calls in one e-mail
 MAIL_TEXT = """{summary}
 
@@ -65,23 +66,32 @@ def mail_user(user: User) -> bool:
     new = waiting.filter(created_at__gt=notice.sent_at) if notice.sent_at else waiting
     if not user.email or not new.exists():
         return False
-    message = build_message(user, waiting)  # an error here must not leave a claim without an e-mail
-    if not claim_notice(notice):
+    claimed_at = claim_notice(user)
+    if claimed_at is None:
         return False
     try:
-        message.send()
+        build_message(user, waiting).send()  # after the claim: later calls count as new
+        ApprovalNotice.objects.filter(pk=user.pk).update(sent_at=claimed_at)
+        return True
     except (SMTPException, OSError, ValueError) as error:  # ValueError: an address that cannot be in a header
         log.warning("The notice about approvals could not be sent to user %s: %s", user.pk, error)
-        ApprovalNotice.objects.filter(pk=notice.pk).update(sent_at=notice.sent_at)
         return False
-    return True
+    finally:
+        ApprovalNotice.objects.filter(pk=user.pk).update(claimed_at=None)
 
 
-def claim_notice(notice: ApprovalNotice) -> bool:
-    """Return whether this process may send the next notice. One UPDATE decides between several processes."""
+def claim_notice(user: User) -> datetime | None:
+    """Return the time of the claim if this process may send the next e-mail to a user, or None.
+
+    One UPDATE decides between several processes. The claim of a process that died expires, so another one sends its
+    e-mail.
+    """
     due = Q(sent_at=None) | Q(sent_at__lte=timezone.now() - NOTICE_INTERVAL)
+    free = Q(claimed_at=None) | Q(claimed_at__lte=Now() - CLAIM_DURATION)
+    notice = ApprovalNotice.objects.filter(pk=user.pk)
     # By the clock of the database, which calls have too: one of a process may be ahead, and hide the next calls.
-    return bool(ApprovalNotice.objects.filter(due, pk=notice.pk, by_email=True).update(sent_at=Now()))
+    is_claimed = notice.filter(due, free, by_email=True).update(claimed_at=Now())
+    return notice.values_list("claimed_at", flat=True).first() if is_claimed else None
 
 
 def build_message(user: User, waiting: PendingCallQuerySet) -> EmailMessage:

@@ -182,3 +182,20 @@ def test_an_address_that_cannot_be_in_a_header_does_not_keep_others_from_their_m
     assert send_mail_to_approvers() == 1
 
     assert recipients() == ["tom@example.org"]
+
+
+def test_an_email_is_sent_by_another_process_if_the_first_dies_before_sending_it(call, monkeypatch):
+    left = {}
+
+    with monkeypatch.context() as patch:
+        # What the database has when the process dies.
+        patch.setattr(
+            "django.core.mail.EmailMessage.send", lambda message: left.update(ApprovalNotice.objects.values().get())
+        )
+        send_mail_to_approvers()
+    ApprovalNotice.objects.update(**left)
+    at_once = send_mail_to_approvers()
+    for name in ("sent_at", "claimed_at"):
+        ApprovalNotice.objects.filter(**{f"{name}__isnull": False}).update(**{name: F(name) - timedelta(minutes=6)})
+
+    assert (at_once, send_mail_to_approvers(), send_mail_to_approvers()) == (0, 1, 0)
