@@ -44,6 +44,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # After the check of the CSRF token. It needs the user and `request.htmx`.
+    "agentcms.middleware.page_user.PageUserMiddleware",
     # These two render pages in place of responses of views. They need the session, the user and `request.htmx`.
     "agentcms.middleware.method_not_allowed.MethodNotAllowedPageMiddleware",
     "agentcms.middleware.signed_out.SignedOutPageMiddleware",

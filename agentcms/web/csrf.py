@@ -1,4 +1,4 @@
-"""The response to a form without a valid CSRF token, such as one that was open for very long."""
+"""The response to a form without a valid CSRF token, such as one that was open for very long, or of another user."""
 
 from __future__ import annotations
 
@@ -58,6 +58,19 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 def signed_out_page(request: HttpRequest) -> HttpResponse:
     """Say that the user is signed out, and show what was typed."""
     context = {"texts": typed_texts(request), "back": form_page(request)}
+    return render(request, "403_csrf.html", context, status=403)
+
+
+def other_user_page(request: HttpRequest) -> HttpResponse:
+    """Say that another user has signed in since the page was opened, and show what was typed."""
+    if is_htmx(request):
+        message = (
+            f"Nothing was changed: {request.user.get_username()} has signed in in this browser since you opened this "
+            "page. Sign in again in another tab and repeat it, or reload the page."
+        )
+        detail = {"target": "body", "message": message, "kind": "fault"}
+        return trigger_client_event(HttpResponse(status=403), "user-changed", detail)
+    context = {"is_other_user": True, "texts": typed_texts(request), "back": form_page(request)}
     return render(request, "403_csrf.html", context, status=403)
 
 

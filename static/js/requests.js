@@ -1,4 +1,4 @@
-// Requests of htmx: the CSRF token, messages in responses, expired sessions, errors, and other tabs.
+// Requests of htmx: the CSRF token and the user, messages in responses, expired sessions, errors, and other tabs.
 
 (() => {
   "use strict";
@@ -23,6 +23,15 @@
     if (headers["X-CSRFToken"] && csrfToken()) headers["X-CSRFToken"] = csrfToken();
     // The server prefers the field, which is in the request of any control of a form.
     if (body?.has("csrfmiddlewaretoken") && csrfToken()) body.set("csrfmiddlewaretoken", csrfToken());
+  });
+
+  // --- the user of the page: the server refuses what it sends after another user has signed in in this browser
+
+  listen("formdata", ({ formData }) => {
+    if (page.dataset.user && formData.has("csrfmiddlewaretoken")) formData.set("page_user", page.dataset.user);
+  });
+  listen("htmx:config:request", (event) => {
+    if (page.dataset.user) event.detail.ctx.request.headers["X-Page-User"] = page.dataset.user;
   });
 
   // --- responses
@@ -120,7 +129,8 @@
   const UNREACHABLE_MESSAGE = "The server cannot be reached.";
   const NOT_UPDATED_MESSAGE = "The server is busy or reported an error. This page is updated as soon as it answers again.";
 
-  // A part of the page whose subject no longer exists requests itself no more. Otherwise the message would come back.
+  // A part of the page whose subject no longer exists, or that is another user's, requests itself no more. Otherwise the
+  // message would come back.
   const gone = new WeakSet();
   listen("htmx:config:request", (event) => {
     const { ctx } = event.detail;
@@ -130,7 +140,8 @@
   listen("htmx:response:error", (event) => {
     const { ctx } = event.detail;
     const { status } = ctx.response;
-    if (isPoll(ctx) && status === 404) gone.add(ctx.sourceElement);
+    const isGone = status === 404 || "user-changed" in parseTrigger(ctx.hx?.trigger);
+    if (isPoll(ctx) && isGone) gone.add(ctx.sourceElement);
     if (messagesOf(ctx).length) return; // the response says what is wrong
     if (isPoll(ctx) && (status === 429 || status >= 500)) return showConnectionToast(ctx, NOT_UPDATED_MESSAGE);
     const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);
