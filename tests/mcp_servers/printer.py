@@ -82,6 +82,8 @@ TOOLS = {
     "probe": probe,
     "limits": limits,
     "leave_behind": leave_behind,
+    "process": lambda request_id: os.getpid(),
+    "freeze": lambda request_id: os.kill(os.getpid(), signal.SIGSTOP),
     "stop": lambda request_id: os._exit(3),
 }
 

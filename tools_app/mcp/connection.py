@@ -102,6 +102,10 @@ class Toolset(MCPToolset[None]):
         return self.server_transport.refusal if self.server_transport is not None else None
 
     @property
+    def is_program(self) -> bool:
+        return isinstance(self.server_transport, ProgramTransport)
+
+    @property
     def is_session_refused(self) -> bool:
         """True if the server refused a request with the ID of its session, which it may have forgotten."""
         return isinstance(self.server_transport, ServerTransport) and self.server_transport.is_session_refused

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 MAX_SESSIONS = 32  # of one event loop
 MAX_SESSIONS_OF_TEAM = 24  # with the servers of one team: if these are slow, those of others still have connections
 SESSION_IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
+PING_SECONDS = 5.0  # in which a program has to answer after a call that nobody waits for any more
 
 # A server in one of its revisions, with the headers that are sent.
 SessionKey = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -44,7 +45,7 @@ class SessionPool(SharedPool[SessionKey, Session]):
 
     def __init__(self) -> None:
         super().__init__(PoolLimits(MAX_SESSIONS, MAX_SESSIONS_OF_TEAM, SESSION_IDLE_SECONDS))
-        self.closing: set[asyncio.Task[None]] = set()  # an event loop keeps no reference to its tasks
+        self.tasks: set[asyncio.Task[None]] = set()  # an event loop keeps no reference to its tasks
 
     @asynccontextmanager
     async def use(self, server: Server, headers: Mapping[str, str]) -> AsyncIterator[Toolset]:
@@ -68,6 +69,10 @@ class SessionPool(SharedPool[SessionKey, Session]):
             if not keeps_session(error) or session.toolset.is_session_refused:
                 self.discard(key, session)  # the next caller connects anew
             raise
+        except asyncio.CancelledError:  # also of a call that took too long
+            if session.toolset.is_program and session.is_open:
+                self._start(self._end_unless_it_answers(key, session))
+            raise
         finally:
             self.release(key, session)
 
@@ -75,9 +80,26 @@ class SessionPool(SharedPool[SessionKey, Session]):
         """Disconnect in the background."""
         if session.is_open:
             session.is_open = False
-            task = asyncio.get_running_loop().create_task(self._disconnect(session))
-            self.closing.add(task)
-            task.add_done_callback(self.closing.discard)
+            self._start(self._disconnect(session))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _end_unless_it_answers(self, key: SessionKey, session: Session) -> None:
+        """Leave a program that does not answer any more to those who use it, and end it after them.
+
+        A tool that hangs may keep it from all other calls.
+        """
+        try:
+            async with asyncio.timeout(PING_SECONDS):
+                await session.toolset.client.ping()
+        except Exception as error:  # libraries have errors of many types for a lost connection
+            if self.entries.get(key) is session:
+                log.warning("A program of an MCP server does not answer and is replaced: %s", type(error).__name__)
+                self.close(key)
+                self.discard(key, session)
 
     async def _disconnect(self, session: Session) -> None:
         try:
@@ -89,7 +111,8 @@ class SessionPool(SharedPool[SessionKey, Session]):
         """Close all connections, as a loop that ends must."""
         for key in list(self.entries):
             self.close(key)
-        await asyncio.gather(*self.closing)
+        while self.tasks:
+            await asyncio.wait(self.tasks)
 
 
 def keeps_session(error: Exception) -> bool:

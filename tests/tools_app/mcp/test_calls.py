@@ -136,6 +136,25 @@ def test_a_program_that_ends_during_a_call_fails_that_call_alone(program_server)
     assert again == 3
 
 
+def test_a_program_whose_tool_hangs_is_ended_and_the_next_call_starts_another_one(program_server, monkeypatch):
+    monkeypatch.setattr("tools_app.mcp.sessions.PING_SECONDS", 0.5)
+    program_server.command_key = "bare"
+    server = dataclasses.replace(server_from_row(program_server), call_timeout=2)
+
+    async def run():
+        frozen = await call_mcp_tool(server, "process", {}, CallerNames())
+        with pytest.raises(McpError):
+            await call_mcp_tool(server, "freeze", {}, CallerNames())
+        async with asyncio.timeout(20):
+            while is_running(frozen):
+                await asyncio.sleep(0.01)
+        result = await call_mcp_tool(server, "add", {"a": 1, "b": 2}, CallerNames())
+        await session_pool().close_all()
+        return result
+
+    assert asyncio.run(run()) == 3
+
+
 @pytest.mark.parametrize("command", ["boxed", "bare"])
 def test_a_program_has_limits_and_ends_with_its_connection(program_server, command):
     """Without a sandbox, the process that it left behind would go on."""

@@ -95,7 +95,7 @@ def test_an_idle_connection_closes_and_the_next_call_connects_anew(server, monke
         for _ in range(2):
             results.append(await add(server, ANN))
             opened += session_pool().entries.values()
-            await until(lambda: not session_pool().entries and not session_pool().closing)
+            await until(lambda: not session_pool().entries and not session_pool().tasks)
         return results, [session.is_open for session in opened], opened[0] is opened[1]
 
     assert asyncio.run(run()) == ([2, 2], [False, False], False)
