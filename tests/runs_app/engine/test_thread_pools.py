@@ -7,7 +7,7 @@ import pytest
 from django.db import connections
 
 from runs_app.building.processors import Processor
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import TOOL_THREADS, run_blocking, run_db
 from tests.factories import UserFactory
 
 
@@ -62,3 +62,28 @@ def test_slow_tools_do_not_delay_the_runs_of_others():
             await asyncio.gather(*tools)
 
     assert asyncio.run(process_beside_slow_tools()) == ["HELLO"]
+
+
+def test_functions_that_hang_after_their_calls_were_given_up_leave_threads_to_others(caplog):
+    release, started = threading.Event(), []
+
+    def hang():
+        started.append(1)
+        release.wait(60)
+
+    async def work_beside_hanging_functions():
+        hanging = [asyncio.create_task(run_blocking(hang)) for _ in range(40)]
+        for count in (TOOL_THREADS, 40):  # the last ones get a thread when the others are given up
+            while len(started) < count:
+                await asyncio.sleep(0.01)
+            for task in hanging[:count]:
+                task.cancel()
+            await asyncio.wait(hanging[:count])
+        return await run_blocking(str.upper, "hello")
+
+    try:
+        assert asyncio.run(asyncio.wait_for(work_beside_hanging_functions(), 10)) == "HELLO"
+    finally:
+        release.set()
+
+    assert "hang goes on after its call was given up" in caplog.text
