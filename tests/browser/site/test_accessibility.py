@@ -111,7 +111,7 @@ def test_violations_are_found(visit: Any, axe: str):
     assert "form without a button that submits it" in violations
 
 
-def test_the_head_of_the_boxes_has_words_where_its_box_is_hidden(visit: Any, agent: str, api: Any, axe: str):
+def test_the_head_of_the_boxes_has_words_on_phones(visit: Any, agent: str, api: Any, axe: str):
     create_agent(api, deleted := f"{agent}-deleted")
     api.delete(f"/api/stored/agents/{deleted}")
 

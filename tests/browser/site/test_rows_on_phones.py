@@ -77,3 +77,31 @@ def test_a_long_name_of_a_workflow_stays_inside_of_its_card(visit: Any, api: htt
     chip = page.locator(".parts .chip", has_text="summarise-thread").bounding_box()
     card = page.locator("main dl.parts").first.bounding_box()
     assert chip["x"] + chip["width"] <= card["x"] + card["width"]
+
+
+def test_headings_that_sort_have_names_and_show_the_focus(visit: Any, agent: str):
+    page = open_phone(visit, "/", "publisher")
+    head = page.locator(".agents-table thead")
+
+    names = [page.get_by_role("columnheader", name=name, exact=True) for name in ("Name", "Updated")]
+
+    assert [name.count() for name in names] == [1, 1]
+    assert head.bounding_box()["height"] <= 1
+    for control in ("input", "th:nth-of-type(2) a", "th:last-of-type a"):
+        head.locator(control).focus()
+        box = head.locator(control).bounding_box()
+        assert head.bounding_box()["height"] > box["height"] > 10
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+
+
+def test_the_box_that_selects_all_runs_shows_the_focus(visit: Any, api: httpx.Client, agent: str):
+    api.post(f"/api/agents/{agent}/generate", json={"messages": "Hello"}).raise_for_status()
+    page = open_phone(visit, f"/agents/{agent}/runs", "publisher")
+    box = page.get_by_role("checkbox", name="Select all")
+
+    box.focus()
+
+    box.press("Space")
+    expect(page.get_by_role("checkbox", checked=True)).to_have_count(2)
+    assert page.locator("thead").bounding_box()["height"] > 20
