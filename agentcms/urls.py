@@ -53,7 +53,6 @@ urlpatterns = [
     path("", include("runs_app.urls")),
     path("", include("memory_app.urls")),
     path("", include("evals_app.urls")),
-    path("", include("tools_app.urls")),
     path("", include("knowledge_app.urls")),
 ]
 

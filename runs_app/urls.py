@@ -1,8 +1,8 @@
-"""URLs of the pages of runs, approvals and the playground."""
+"""URLs of the pages of runs, approvals, background tasks and the playground."""
 
 from django.urls import path
 
-from runs_app.views import actions, approvals, notices, runs, saved_inputs
+from runs_app.views import actions, approvals, background_tasks, notices, runs, saved_inputs
 from runs_app.views.playground import pages as playground
 from runs_app.views.usage import usage
 
@@ -26,6 +26,8 @@ urlpatterns = [
     path("approvals/count", approvals.approval_count, name="approval_count"),
     path(APPROVAL_PATH, approvals.approval, name="approval"),
     path(f"{APPROVAL_PATH}/decide", approvals.decide_call, name="decide"),
+    path("background-tasks", background_tasks.task_list, name="background_tasks"),
+    path("background-tasks/<uuid:task_id>/cancel", background_tasks.cancel_listed_task, name="cancel_task"),
     path("account/notices", notices.notices, name="notices"),
     path(PLAYGROUND_PATH, playground.playground, name="playground"),
     path(f"{PLAYGROUND_PATH}/columns", playground.arrange, name="arrange"),

@@ -65,7 +65,7 @@ PAGES = (
     Destination("Runs", "runs:list", "play"),
     Destination("Approvals", "runs:approvals", "bell", "waiting decide decisions inbox questions"),
     Destination("Conversations", "threads:list", "list", "threads memory messages"),
-    Destination("Background tasks", "tools:background_tasks", "history", "tools long progress"),
+    Destination("Background tasks", "runs:background_tasks", "history", "tools long progress"),
     Destination("Knowledge", "knowledge:list", "search", "documents bases passages"),
     Destination("Datasets", "evals:datasets", "list", "questions items evaluations"),
     Destination("Experiments", "evals:experiments", "compare", "results comparisons evaluations"),

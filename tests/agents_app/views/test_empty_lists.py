@@ -8,7 +8,7 @@ from tests.factories import AgentFactory, UserFactory, member
 from tests.page_client import browser
 
 pytestmark = pytest.mark.django_db
-LISTS = [reverse(name) for name in ("runs:list", "threads:list", "tools:background_tasks")]
+LISTS = [reverse(name) for name in ("runs:list", "threads:list", "runs:background_tasks")]
 ASK = "You are not in a team with agents yet. Ask a manager of a team to add you."
 
 

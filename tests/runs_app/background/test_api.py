@@ -109,11 +109,11 @@ def test_a_stranger_and_a_former_member_see_no_task(task, user):
     for stranger in strangers:
         client = Client()
         client.force_login(stranger)
-        page = client.get(reverse("tools:background_tasks"))
+        page = client.get(reverse("runs:background_tasks"))
         assert client.get(TASKS).json()["tasks"] == []
         assert client.get(f"{TASKS}/{task.pk}").status_code == 404
         assert client.post(f"{TASKS}/{task.pk}/cancel", content_type=JSON).status_code == 404
-        assert client.post(reverse("tools:cancel_task", args=[task.pk])).status_code == 404
+        assert client.post(reverse("runs:cancel_task", args=[task.pk])).status_code == 404
         assert "research" not in page.content.decode()
     assert Client().get(f"{TASKS}/{task.pk}").status_code == 401
     assert Client().get(f"{TASKS}/stream").status_code == 401
@@ -131,15 +131,15 @@ def test_a_task_is_cancelled_once(caller, task):
 
 
 def test_the_page_lists_tasks_with_progress_and_cancels_them(caller, task):
-    page = caller.get(reverse("tools:background_tasks")).content.decode()
-    caller.post(reverse("tools:cancel_task", args=[task.pk]))
-    after = caller.get(reverse("tools:background_tasks")).content.decode()
+    page = caller.get(reverse("runs:background_tasks")).content.decode()
+    caller.post(reverse("runs:cancel_task", args=[task.pk]))
+    after = caller.get(reverse("runs:background_tasks")).content.decode()
 
     assert '<progress max="100" value="25"' in page
     assert 'hx-trigger="every 2s"' in page
     assert "was cancelled" in after
     assert "every 2s" not in after
-    assert reverse("tools:cancel_task", args=[task.pk]) not in after
+    assert reverse("runs:cancel_task", args=[task.pk]) not in after
 
 
 @pytest.mark.django_db(transaction=True)

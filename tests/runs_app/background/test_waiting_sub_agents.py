@@ -311,7 +311,7 @@ def test_the_page_leads_to_the_call_that_waits(start, tasks):
     client = Client()
     client.force_login(tasks.user)
 
-    page = client.get(reverse("tools:background_tasks")).content.decode()
+    page = client.get(reverse("runs:background_tasks")).content.decode()
     child = client.get(reverse("runs:view", args=[task.child_run_id])).content.decode()
 
     assert "Waiting for a person" in page

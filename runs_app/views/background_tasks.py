@@ -120,4 +120,4 @@ def cancel_listed_task(request: HttpRequest, task_id: UUID) -> HttpResponse:
         messages.success(request, f"The task {task.tool} was cancelled.")
     else:
         messages.info(request, ENDED_MESSAGE)
-    return redirect(reverse("tools:background_tasks"))
+    return redirect(reverse("runs:background_tasks"))
