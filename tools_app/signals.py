@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
-from runs_app.approvals.approval_signals import approval_decided
+from runs_app.approvals.approval_signals import approval_stored
 from runs_app.models import PendingCall
 from tools_app.acp.permissions import remember_always
 from tools_app.acp.table import acp_table
@@ -25,7 +25,7 @@ def invalidate_acp_agents(**kwargs: object) -> None:
     acp_table.invalidate()
 
 
-@receiver(approval_decided, sender=PendingCall)
+@receiver(approval_stored, sender=PendingCall)
 def remember_permission(call: PendingCall, **kwargs: object) -> None:
     """Keep the answer to a request of an ACP agent for the whole conversation, if a person chose so."""
     remember_always(call)

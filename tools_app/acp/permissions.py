@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from agentcms.db.locks import lock_referenced_rows
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject, JSONValue
 from runs_app.events.stream_chunks import truncate_value
@@ -192,7 +195,10 @@ def thread_permissions(thread_id: int) -> QuerySet[AcpPermission]:
 
 
 def remember_always(call: PendingCall) -> None:
-    """Store the decision about a request for the whole conversation, if a person chose so."""
+    """Store the decision about a request for the whole conversation, if a person chose so.
+
+    Call it in the transaction that stores the decision.
+    """
     request = call.payload.get(PERMISSION) if isinstance(call.payload, dict) else None
     if not isinstance(request, dict) or call.state != PendingCall.State.RESUMED:
         return
@@ -202,14 +208,11 @@ def remember_always(call: PendingCall) -> None:
     run = AgentRun.objects.only("thread_id", "owner_id").filter(pk=call.root_id).first()
     if kind not in ALWAYS or agent is None or run is None or run.thread_id is None:
         return
-    AcpPermission.objects.update_or_create(
-        agent=agent,
-        owner_id=run.owner_id,
-        thread_id=run.thread_id,
-        mark=request["mark"],
-        defaults={
-            "title": str(request["title"])[:200],
-            "option_kind": kind,
-            "decided_by_name": call.decided_by_name,
-        },
-    )
+    columns = {"title": str(request["title"])[:200], "option_kind": kind, "decided_by_name": call.decided_by_name}
+    mark = request["mark"]
+    # The agent or the conversation may be deleted at the same time, which must not undo the decision.
+    with suppress(IntegrityError), transaction.atomic():
+        AcpPermission.objects.update_or_create(
+            agent=agent, owner_id=run.owner_id, thread_id=run.thread_id, mark=mark, defaults=columns
+        )
+        lock_referenced_rows()

@@ -151,6 +151,16 @@ def test_an_answer_for_always_counts_for_the_conversation_until_it_is_taken_back
     assert wait_for_call(revoked)
 
 
+def test_an_answer_for_always_is_not_lost_with_a_process_that_dies_after_the_decision(editor, monkeypatch):
+    create_agent(permissions="ask")
+    call = wait_for_call(start_run(agent(), editor, task("look"), thread="t"))
+    monkeypatch.setattr("runs_app.approvals.approval_signals.call_after_commit", lambda *args, **kwargs: None)
+
+    answer(call, editor, "always")
+
+    assert AcpPermission.objects.get().option_kind == "allow_always"
+
+
 def test_without_a_durable_run_nobody_is_asked(editor):
     create_agent(permissions="ask")
 
