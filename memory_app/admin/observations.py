@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from access_app.admin_access import ReadOnlyAdmin
+from agents_app.models import Agent
+from memory_app.admin.oldest_first import oldest_conversations
 from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.observational.limits import observational_options_of_agent
-
-MAX_OBSERVED_AGAIN = 1000  # of one action
 
 
 @admin.register(Observation)
@@ -53,17 +53,21 @@ class ObservationAdmin(ReadOnlyAdmin):
     @admin.action(description="Observe again: the whole conversations of the selected observations")
     def observe_again(self, request: HttpRequest, observations: QuerySet[Observation]) -> None:
         """Delete the observations of these conversations, and let a worker make them again."""
-        # Without the order: by ID, each row would be distinct.
-        keys = [*observations.order_by().values_list("thread", flat=True).distinct()[:MAX_OBSERVED_AGAIN]]
-        threads = Thread.objects.filter(pk__in=keys).select_related("agent__active_version")
-        observed = [thread for thread in threads if observational_options_of_agent(thread.agent) is not None]
+        threads = Thread.objects.filter(pk__in=observations.order_by().values("thread"))
+        agents = Agent.objects.filter(pk__in=threads.values("agent")).select_related("active_version")
+        observing = [agent.pk for agent in agents if observational_options_of_agent(agent) is not None]
+        left = threads.exclude(agent__in=observing).count()
+        chosen = oldest_conversations(request, observations.filter(thread__agent__in=observing), "thread")
         # Those that are deleted meanwhile count neither as observed nor as left out.
+        observed = Thread.objects.filter(pk__in=[key for (key,) in chosen]).select_related("agent__active_version")
         count = sum(map(observe_anew, observed))
         noun = "conversation is" if count == 1 else "conversations are"
         if count:
-            messages.success(request, f"{count} {noun} observed again. The jobs show the progress.")
-        if left := len(threads) - len(observed):
-            messages.warning(request, f"{left} stay as they are: their agents have no observational memory any more.")
+            messages.success(request, f"{count:,} {noun} observed again. The jobs show the progress.")
+        if left:
+            messages.warning(
+                request, f"{left:,} stay as they are: their agents have no observational memory any more."
+            )
 
 
 @transaction.atomic

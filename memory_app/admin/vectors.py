@@ -14,10 +14,9 @@ from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin, list_text
 from agentcms.vectors import UnknownEmbedder, find_embedder
+from memory_app.admin.oldest_first import oldest_conversations
 from memory_app.models import Vector
 from memory_app.recall.indexing import enqueue_message_indexing
-
-MAX_THREADS = 1000  # of one action
 
 
 @admin.register(Vector)
@@ -56,17 +55,15 @@ class VectorAdmin(ReadOnlyAdmin):
     @admin.action(description="Index again: the whole conversations of the selected vectors")
     def index_again(self, request: HttpRequest, vectors: QuerySet[Vector]) -> None:
         """Delete the vectors of these conversations by the same embedder, and let a worker make them again."""
-        # Without the order: by ID, each vector would be distinct.
-        chosen = [*vectors.order_by().values_list("thread", "embedder").distinct()[:MAX_THREADS]]
-        unknown = unavailable_embedders({embedder for _, embedder in chosen})
-        pairs = [(thread_id, embedder) for thread_id, embedder in chosen if embedder not in unknown]
+        unknown = unavailable_embedders(vectors.order_by().values_list("embedder", flat=True).distinct())
+        pairs = oldest_conversations(request, vectors.exclude(embedder__in=unknown), "thread", "embedder")
         for thread_id, embedder in pairs:
             with transaction.atomic():
                 Vector.objects.filter(thread=thread_id, embedder=embedder).delete()
                 enqueue_message_indexing(thread_id, embedder)
         noun = "conversation is" if len(pairs) == 1 else "conversations are"
         if pairs:
-            messages.success(request, f"{len(pairs)} {noun} indexed again. The jobs show the progress.")
+            messages.success(request, f"{len(pairs):,} {noun} indexed again. The jobs show the progress.")
         if unknown:
             messages.warning(request, f"Vectors of embedders that are not available stay: {list_text(unknown)}.")
 

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from jobs_app import runner
 from jobs_app.models import Job
+from memory_app.admin import oldest_first
 from memory_app.models import Thread, Vector
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.factories import UserFactory, member
@@ -43,6 +44,22 @@ def test_a_conversation_is_indexed_again(superuser, thread):
     assert "1 conversation is indexed again." in page
     after = {*Vector.objects.values_list("pk", flat=True)}
     assert (len(after), before & after) == (2, set())
+
+
+def test_what_one_action_leaves_is_said_and_indexed_by_the_next(superuser, thread, editor, monkeypatch):
+    monkeypatch.setattr(oldest_first, "MAX_CONVERSATIONS", 1)
+    other = add_thread(editor, "other", texts=[("user", "A secret about plum")])
+    runner.run_now(INDEX_MESSAGES, {"thread": other.pk, "embedder": "local/multilingual"})
+    action = {"action": "index_again", "select_across": "1", "_selected_action": [Vector.objects.first().pk]}
+
+    pages = []
+    for indexed in (thread, other):
+        pages.append(superuser.post(LIST, action, follow=True).content.decode())
+        (job,) = Job.objects.filter(kind=INDEX_MESSAGES, state=Job.State.QUEUED)
+        assert job.parameters["thread"] == indexed.pk
+        runner.run_claimed(str(job.pk))
+
+    assert all("One action takes 1 conversations. Repeat it for the other 1." in page for page in pages)
 
 
 def test_vectors_that_no_embedder_here_could_make_again_stay(superuser, thread):

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from memory_app.admin import observations
+from memory_app.admin import observations, oldest_first
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import observational_options_of_agent
 from runs_app.models import AgentRun
@@ -95,3 +95,20 @@ def test_a_conversation_that_is_deleted_meanwhile_keeps_back_no_other(client, us
 
     assert "1 conversation is observed again." in page.content.decode()
     assert not Observation.objects.exists()
+
+
+def test_the_admin_says_how_many_conversations_one_action_leaves(client, user, thread, observation, monkeypatch):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    monkeypatch.setattr(oldest_first, "MAX_CONVERSATIONS", 1)
+    plain = add_thread(user, "plain", f"u{user.pk}", agent=AgentFactory(memory=None))
+    threads = [add_thread(user, key, f"u{user.pk}", agent=thread.agent) for key in ("second", "third")]
+    for observed in (plain, *threads):
+        Observation.objects.create(thread=observed, first=1, last=2, text=NOTES, tokens=8, message_tokens=20)
+    selected = {"action": "observe_again", "_selected_action": [*Observation.objects.values_list("pk", flat=True)]}
+
+    page = client.post(reverse("admin:memory_app_observation_changelist"), selected, follow=True).content.decode()
+
+    assert "Repeat it for the other 2." in page
+    assert "1 conversation is observed again." in page
+    assert "1 stay as they are" in page
+    assert {*Observation.objects.values_list("thread", flat=True)} == {plain.pk, *(left.pk for left in threads)}
