@@ -29,7 +29,7 @@ MIDDLEWARE = [
     "agentcms.observability.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "agentcms.middleware.csp.ContentSecurityPolicyMiddleware",
-    "access_app.middleware.CorsMiddleware",
+    "agentcms.middleware.cors.CorsMiddleware",
     "agents_app.middleware.ChangeContextMiddleware",
     "agentcms.middleware.api_fast_path.ApiFastPathMiddleware",
     # The API fast path skips the middleware below, which only pages need.
