@@ -17,7 +17,7 @@ from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeBase
-from knowledge_app.usage import find_searching_agents
+from knowledge_app.used_by import find_searching_agents
 
 
 @admin.register(KnowledgeBase)

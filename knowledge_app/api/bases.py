@@ -33,7 +33,7 @@ from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Chunk, Document, KnowledgeBase
 from knowledge_app.quotas import require_base_quota
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
-from knowledge_app.usage import find_searching_agents
+from knowledge_app.used_by import find_searching_agents
 
 # In a response with a base, which a caller may send back as it was read.
 READ_ONLY_BASE_KEYS = ("documentCount", "chunkCount", "isRebuilding", "createdAt", "updatedAt", "warnings")

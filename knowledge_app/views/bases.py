@@ -29,7 +29,7 @@ from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.quotas import require_base_quota
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, search_base
-from knowledge_app.usage import find_searching_agents
+from knowledge_app.used_by import find_searching_agents
 from knowledge_app.views.lookups import base_permissions, get_page_base, publisher_owners
 
 ROWS_PER_PAGE = 50

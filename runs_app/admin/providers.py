@@ -172,7 +172,7 @@ class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
         """Delete a provider, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
         names, more = name_users((row.key, *row.aliases) if row else ())
-        context = {"used_by": names, "more_users": more}
+        context = {"used_by": names, "more_agents": more}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     @admin.display(description="provider ID", ordering="key")

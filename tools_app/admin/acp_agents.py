@@ -25,10 +25,10 @@ from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.acp.table import acp_unavailable_reason, lock_acp_row, switch_agent
-from tools_app.acp.usage import find_acp_users
+from tools_app.acp.used_by import find_agents_using_acp_agent
 from tools_app.acp.versions import get_acp_version, restore_acp_version
 from tools_app.admin.acp_agent_form import AcpAgentForm
-from tools_app.admin.usage import usage_context
+from tools_app.admin.used_by import used_by_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.models import AcpAgent, AcpPermission, AcpWorkspace
 
@@ -106,7 +106,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         if row is not None:
             context = {
                 "versions": configuration_version_rows(row),
-                **acp_usage_context(request, row),
+                **acp_used_by_context(request, row),
             }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
 
@@ -115,7 +115,7 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     ) -> HttpResponse:
         """Delete an ACP agent, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
-        context = acp_usage_context(request, row) if row is not None else {}
+        context = acp_used_by_context(request, row) if row is not None else {}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -180,9 +180,9 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
         return format_html("<span>{}</span>", ", ".join(row.environment_names) or "None")
 
 
-def acp_usage_context(request: HttpRequest, row: AcpAgent) -> TemplateContext:
+def acp_used_by_context(request: HttpRequest, row: AcpAgent) -> TemplateContext:
     """Return the agents that use an ACP agent."""
-    return usage_context(request.user, find_acp_users(row), "will run without it")
+    return used_by_context(request.user, find_agents_using_acp_agent(row), "will run without it")
 
 
 @admin.register(AcpWorkspace)

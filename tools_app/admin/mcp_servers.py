@@ -24,15 +24,15 @@ from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import server_tool_rows
-from tools_app.admin.usage import usage_context
+from tools_app.admin.used_by import used_by_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing, switch_and_list
 from tools_app.mcp.table import definitions_of, lock_for_change, server_unavailable_reason
-from tools_app.mcp.usage import describe_loss, find_users
+from tools_app.mcp.used_by import describe_loss, find_agents_using_server
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
 
-EFFECT_ON_USERS = "will run without its tools"
+EFFECT_ON_AGENTS = "will run without its tools"
 MANAGERS_HINT = "Only a manager of its team can change a server or have its tools listed."
 SECTIONS = (
     (None, ("key", "title", "description", "owner_id", "owner", "is_enabled")),
@@ -133,7 +133,7 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
             context = {
                 "tools": server_tool_rows(row),
                 "versions": configuration_version_rows(row),
-                **usage_context(request.user, find_users(row), EFFECT_ON_USERS),
+                **used_by_context(request.user, find_agents_using_server(row), EFFECT_ON_AGENTS),
             }
             context["may_change"] = self.has_change_permission(request, row)
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
@@ -143,8 +143,10 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
     ) -> HttpResponse:
         """Delete a server, after a question that names the agents that use it."""
         row = self.get_object(request, unquote(object_id))
-        context = usage_context(request.user, find_users(row), EFFECT_ON_USERS) if row is not None else {}
-        return super().delete_view(request, object_id, {**(extra_context or {}), **context})
+        context = dict(extra_context or {})
+        if row is not None:
+            context |= used_by_context(request.user, find_agents_using_server(row), EFFECT_ON_AGENTS)
+        return super().delete_view(request, object_id, context)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions without Django's own deletion, which names no agents."""

@@ -18,7 +18,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
 from agents_app.api.unknown_names import warning_payloads
-from tools_app.acp.usage import find_acp_users
+from tools_app.acp.used_by import find_agents_using_acp_agent
 from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_superuser
 from tools_app.api.acp_schemas import (
     ACP_AGENT_CHANGE,
@@ -82,6 +82,6 @@ class AcpAgentView(JSONView):
     def delete(self, request: Request, acp_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_acp_agent(request, acp_id)
-            message = deletion_message(request.user, f"ACP agent {acp_id}", find_acp_users(row))
+            message = deletion_message(request.user, f"ACP agent {acp_id}", find_agents_using_acp_agent(row))
             row.delete()
         return json_response({"success": True, "message": message})

@@ -28,7 +28,7 @@ from tools_app.api.schemas import (
     require_one_key,
 )
 from tools_app.mcp.listing import enqueue_listing
-from tools_app.mcp.usage import describe_loss, find_users
+from tools_app.mcp.used_by import describe_loss, find_agents_using_server
 from tools_app.models import McpServer
 from tools_app.quotas import require_server_quota
 
@@ -93,7 +93,7 @@ class ClientView(JSONView):
     def delete(self, request: Request, server_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_changeable_server(request, server_id)
-            count = find_users(row).count()
+            count = find_agents_using_server(row).count()
             row.delete()
         users = f". {count} agent{'s run' if count > 1 else ' runs'} without its tools" if count else ""
         return json_response({"success": True, "message": f"MCP server {server_id} deleted{users}"})
@@ -103,4 +103,4 @@ class ClientDependentsView(JSONView):
     """The agents that use the tools of an MCP server."""
 
     def get(self, request: Request, server_id: str) -> HttpResponse:
-        return json_response(listed_agents(request.user, find_users(get_server(request, server_id))))
+        return json_response(listed_agents(request.user, find_agents_using_server(get_server(request, server_id))))

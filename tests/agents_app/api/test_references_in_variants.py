@@ -11,7 +11,7 @@ from runs_app.models import ModelProvider
 from tests.api_client import MODEL, agent_path
 from tests.factories import AgentFactory, UserFactory
 from tests.page_client import browser
-from tools_app.acp.usage import find_acp_users
+from tools_app.acp.used_by import find_agents_using_acp_agent
 from tools_app.models import AcpAgent
 from versions_app.models import AgentVersion
 
@@ -121,7 +121,7 @@ def test_an_acp_agent_names_the_agents_that_have_it_as_a_tool_of_a_variant():
     AgentFactory(id="helper", conditional={"tools": variants(["acp-worker"])})
     AgentFactory(id="similar", conditional={"tools": variants(["acp-worker-2"])})
 
-    users = find_acp_users(AcpAgent.objects.create(key="worker", title="Worker", command_key="none"))
+    users = find_agents_using_acp_agent(AcpAgent.objects.create(key="worker", title="Worker", command_key="none"))
 
     assert [agent.pk for agent in users] == ["helper"]
 

@@ -12,7 +12,7 @@ from tools_app.models import AcpAgent
 FIELDS = ("tools", "agents", "conditional.tools")  # of the references of a version
 
 
-def find_acp_users(acp_agent: AcpAgent) -> AgentQuerySet:
+def find_agents_using_acp_agent(acp_agent: AcpAgent) -> AgentQuerySet:
     """Return the agents whose live version or draft names an ACP agent: as a tool, also in a variant, or sub-agent."""
     # Looked for in the text of a JSON list. Without the quotation marks, it would also be the beginning of other IDs.
     reference = f'"{ACP_PREFIX}{acp_agent.key}"'

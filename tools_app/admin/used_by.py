@@ -6,10 +6,10 @@ from access_app.caller import Caller
 from agentcms.web.template_context import TemplateContext
 from agents_app.models import AgentQuerySet
 
-MAX_USERS = 20
+MAX_AGENTS = 20
 
 
-def usage_context(user: Caller, agents: AgentQuerySet, effect: str) -> TemplateContext:
+def used_by_context(user: Caller, agents: AgentQuerySet, effect: str) -> TemplateContext:
     """Return the agents that the user may see, the number of the others, and what a deletion does to them."""
-    visible = [*agents.for_user(user).order_by("name", "pk")[:MAX_USERS]]
-    return {"used_by": visible, "more_users": agents.count() - len(visible), "effect_on_users": effect}
+    visible = [*agents.for_user(user).order_by("name", "pk")[:MAX_AGENTS]]
+    return {"used_by": visible, "more_agents": agents.count() - len(visible), "effect_on_agents": effect}
