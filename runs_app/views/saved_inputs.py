@@ -18,7 +18,7 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from runs_app.display.answer import RunView
-from runs_app.forms.message import MAX_SAVED_INPUTS, SavedInputForm
+from runs_app.forms.playground import MAX_SAVED_INPUTS, SavedInputForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
 from runs_app.views.lookups import readable_runs

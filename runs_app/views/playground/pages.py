@@ -24,7 +24,7 @@ from agents_app.views.access import get_agent
 from memory_app.realms import user_realm
 from runs_app.engine import run_ends
 from runs_app.engine.start.run import start_run
-from runs_app.forms.message import MessageForm
+from runs_app.forms.playground import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
 from runs_app.views.playground.columns import TryColumn, TryPageParams, build_columns, load_columns

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from runs_app.forms import message
+from runs_app.forms import playground
 from runs_app.models import SavedInput
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
@@ -62,7 +62,7 @@ def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
 
     assert message_text(save(editor, agent, "Another")) == "You have the maximum of 1 saved inputs. Remove one first."
     assert message_text(save(editor, agent)) == "Input Greeting replaced."
-    assert message.MAX_SAVED_INPUTS > 1
+    assert playground.MAX_SAVED_INPUTS > 1
 
 
 def test_a_saved_input_is_loaded_by_its_url(editor, agent):
