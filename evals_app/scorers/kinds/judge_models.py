@@ -1,4 +1,4 @@
-"""A model wrapper that counts the tokens of a judge.
+"""The models of judges, whose tokens and cost are counted.
 
 Imports pydantic-ai, which is heavy. Import this module only where a judge is asked.
 """
@@ -10,7 +10,11 @@ from typing import Any
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
+from agentcms.wire.json_types import JSONObject
+from evals_app.scorers.results import ScorerError
 from evals_app.scorers.spending import current_spending
+from runs_app.exceptions import AgentBuildError
+from runs_app.providers.models import build_model
 
 
 class CountingModel(WrapperModel):
@@ -21,6 +25,14 @@ class CountingModel(WrapperModel):
         usage = response.usage
         current_spending.get().add(usage.input_tokens, usage.output_tokens, price_of(response))
         return response
+
+
+def build_judge_model(config: JSONObject) -> CountingModel:
+    """Return the model of a judge. Raise ScorerError if it is not available."""
+    try:
+        return CountingModel(build_model(config.get("model") or {}))
+    except AgentBuildError as error:
+        raise ScorerError(" ".join(error.messages)) from None
 
 
 def price_of(response: ModelResponse) -> float | None:

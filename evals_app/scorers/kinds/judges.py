@@ -11,7 +11,7 @@ from typing import Any
 from agentcms.wire.json_types import JSONObject, JSONValue
 from evals_app.scorers.kinds.checks import Config
 from evals_app.scorers.kinds.evaluators import evaluator_context
-from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
+from evals_app.scorers.kinds.judge_sections import escape_sections
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_db
@@ -53,11 +53,11 @@ async def score_by_judge(config: Config, answer: Answer) -> ScoreResult:
         return await score_by_schema(config, answer)
     from pydantic_evals.evaluators import LLMJudge  # heavy
 
-    from evals_app.scorers.kinds.judge_models import CountingModel
+    from evals_app.scorers.kinds.judge_models import build_judge_model
 
     judge = LLMJudge(
         rubric=rubric_of(config),
-        model=CountingModel(await run_db(build_judge_model, config)),
+        model=await run_db(build_judge_model, config),
         include_input=True,
         include_expected_output=answer.ground_truth is not None,
         score={"evaluation_name": "score", "include_reason": True},

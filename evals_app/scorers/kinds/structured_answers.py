@@ -1,14 +1,19 @@
-"""Questions to a model whose answer follows a JSON Schema, for judges with an output schema and for pipelines."""
+"""Questions to a model whose answer follows a JSON Schema, for judges with an output schema and for pipelines.
+
+Imports pydantic-ai, which is heavy. Import this module only where a judge is asked.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+from pydantic_ai import Agent, ModelRetry, StructuredDict
+
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.json_types import JSONObject
-from evals_app.scorers.kinds.judge_models import CountingModel
-from evals_app.scorers.kinds.judge_sections import build_judge_model, escape_sections
+from evals_app.scorers.kinds.judge_models import build_judge_model
+from evals_app.scorers.kinds.judge_sections import escape_sections
 from evals_app.scorers.results import ScorerError
 from runs_app.engine.thread_pools import run_db
 
@@ -23,9 +28,7 @@ async def ask_judge(config: JSONObject, prompt: str, data: JSONObject, schema: J
 
     A model whose answer does not fit the schema is asked once more.
     """
-    from pydantic_ai import Agent, StructuredDict
-
-    model = CountingModel(await run_db(build_judge_model, config))
+    model = await run_db(build_judge_model, config)
     sections = "\n".join(f"<{name}>\n{escape_sections(value)}\n</{name}>" for name, value in data.items())
     agent: Any = Agent(model, instructions=SYSTEM, output_type=StructuredDict(schema, name="result"))
     # The library sends the schema to the model, but does not check the answer by it.
@@ -36,8 +39,6 @@ async def ask_judge(config: JSONObject, prompt: str, data: JSONObject, schema: J
 
 def require_fitting(schema: JSONObject, value: JSONObject) -> JSONObject:
     """Return an answer that fits its schema. Otherwise ask the model again, and raise ScorerError for the schema."""
-    from pydantic_ai import ModelRetry
-
     try:
         errors = SchemaValidator(schema).errors(value, 1)
     except SchemaUnusable as error:
