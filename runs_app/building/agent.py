@@ -172,7 +172,8 @@ class AgentBuilder:
             if entry is not None and entry.unavailable_reason:
                 self.warn("agents", key, entry.unavailable_reason)
             elif entry is not None or key in self.known_agents:
-                yield "agents", key, sub_agent_tool(key, entry.description if entry else self.known_agents[key])
+                description = entry.description if entry else self.known_agents[key]
+                yield "agents", key, sub_agent_tool(key, description, entry)
             else:
                 self.warn_missing("agents", key)
         yield from self.build_registered("integrationTools", integration_tool)

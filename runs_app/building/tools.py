@@ -72,10 +72,14 @@ def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, orig
         takes_ctx=True,
     )
     rules = {**call_rules(entry), "at_most_once": at_most_once}
-    origin = {"kind": entry.kind.value, **origin, "definitionHash": entry.definition_hash or hash_definition(entry)}
-    tool.metadata = {"kind": entry.kind.value, "key": entry.key, **rules, "origin": origin}
+    tool.metadata = {"kind": entry.kind.value, "key": entry.key, **rules, "origin": describe_origin(entry, origin)}
     tool.timeout = settings.RUN_TOOL_TIMEOUT
     return tool
+
+
+def describe_origin(entry: Entry, origin: Mapping[str, str]) -> JSONObject:
+    """Return what the event of a call says of a tool from outside of this application."""
+    return {"kind": entry.kind.value, **origin, "definitionHash": entry.definition_hash or hash_definition(entry)}
 
 
 def hash_definition(entry: Entry) -> str:
@@ -107,8 +111,8 @@ def workflow_tool(key: str, entry: Entry) -> AgentTool:
     return build_tool(Kind.WORKFLOW, key, f"{TOOL_PREFIXES['workflows']}{key}", entry.description, function, run)
 
 
-def sub_agent_tool(key: str, description: str) -> AgentTool:
-    """Build a tool for another agent, which answers in a child run."""
+def sub_agent_tool(key: str, description: str, entry: Entry | None = None) -> AgentTool:
+    """Build a tool for another agent, which answers in a child run. `entry` is that of a registered agent."""
 
     def signature(prompt: str) -> None:
         """Define the arguments of every sub-agent."""
@@ -118,7 +122,10 @@ def sub_agent_tool(key: str, description: str) -> AgentTool:
 
     usage = f"Calls the agent '{key}'. It knows the prompt, but not this conversation."
     name = f"{TOOL_PREFIXES['agents']}{key}"
-    return build_tool(Kind.AGENT, key, name, f"{usage} {description}".strip(), signature, call)
+    tool = build_tool(Kind.AGENT, key, name, f"{usage} {description}".strip(), signature, call)
+    if entry is not None and entry.kind == Kind.ACP_AGENT:
+        tool.metadata = {**(tool.metadata or {}), "origin": describe_origin(entry, {"server": entry.target})}
+    return tool
 
 
 def build_tool(

@@ -195,6 +195,8 @@ def test_a_sub_agent_streams_its_text_and_waits_for_a_person(editor, settings, c
     assert len(chunks(child, "acp-plan")) == 1
     assert child.usage["inputTokens"] == 7
     assert results(echo) == ["one two 1 hello"]
+    origin = chunks(echo, "tool-call")[0]["payload"]["origin"]
+    assert (origin["kind"], origin["server"], len(origin["definitionHash"])) == ("ACP agent", "worker", 64)
     assert call.payload["permissionRequest"]["title"] == "Edit a.txt"
     assert AgentRun.objects.get(parent=run).output == "edited"
     assert file_of(settings, run).read_text() == "hello"
