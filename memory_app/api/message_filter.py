@@ -12,7 +12,7 @@ from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
-from memory_app.history.turns import is_spoken_signal
+from memory_app.history.turn_markup import is_spoken_signal
 from memory_app.models import Message, Thread
 
 FILTER_ROLES = ("user", "assistant", "signal")

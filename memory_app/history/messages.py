@@ -19,7 +19,7 @@ from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
 from memory_app.history.messages_for_model import WINDOW_COLUMNS, fit_tokens, window_data
 from memory_app.history.titles import enqueue_title
-from memory_app.history.turns import find_turns
+from memory_app.history.turn_markup import find_turns
 from memory_app.models import Message, Thread
 from memory_app.observational.jobs import enqueue_observing
 from memory_app.observational.limits import ObservationLimits

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from agentcms.wire.json_types import JSONValue
 from memory_app.history.signal_payloads import signal_payload
-from memory_app.history.turns import ThreadTurns
+from memory_app.history.turn_markup import ThreadTurns
 from memory_app.models import Message
 
 UNPROCESSED, PAYLOAD = "unprocessed", "signal"  # in the metadata of a message

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import CharField, Exists, OuterRef, QuerySet, Value
+from django.db.models.functions import Cast, Coalesce, Concat
 
 from memory_app.history.threads import thread_not_found
 from memory_app.models import Participant, Thread
@@ -36,3 +37,20 @@ def add_participant(thread: Thread, user: User, name: str, functional_role: str)
         return Participant.objects.update_or_create(
             thread=locked, user=user, defaults=given, create_defaults={**texts, "name": name or user.get_username()}
         )
+
+
+def is_shared(thread_id: int | None) -> bool:
+    """Return whether others than its user take part in a conversation.
+
+    The thread of a sub-agent belongs to the conversation above it. The model of a shared conversation knows only the
+    conversation: what it knows else of the resource, it could tell to participants, who may not read it.
+    """
+    # Users take part in their own conversations to have a name and a role.
+    participants = Participant.objects.annotate(own_realm=Concat(Value("u"), Cast("user_id", CharField())))
+    others = participants.filter(thread=OuterRef("pk")).exclude(own_realm=Coalesce(OuterRef("realm"), Value("")))
+    while thread_id is not None:
+        rows = Thread.objects.filter(pk=thread_id).values_list(Exists(others), "parent")
+        has_others, thread_id = rows.first() or (False, None)
+        if has_others:
+            return True
+    return False

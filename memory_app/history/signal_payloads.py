@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from memory_app.history.signal_markup import Signal
-from memory_app.history.turns import Turn
+from memory_app.history.turn_markup import Turn
 from memory_app.models import Message
 
 ERROR = "error"  # in the `delivery` of a signal: why it was never seen

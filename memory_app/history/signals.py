@@ -19,7 +19,7 @@ from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
 from memory_app.history.signal_markup import Signal, signal_text
 from memory_app.history.signal_payloads import ERROR, signal_of, signal_payload
-from memory_app.history.turns import find_turns
+from memory_app.history.turn_markup import find_turns
 from memory_app.models import Message, Thread
 
 QUEUED = "isQueued"  # in `delivery`: the signal waits for a run of its own

@@ -19,7 +19,7 @@ from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.message_data import RESULT_KINDS
 from memory_app.history.messages import NewMessage
-from memory_app.history.turns import is_spoken
+from memory_app.history.turn_markup import is_spoken
 from memory_app.models import Message, Thread
 
 MAX_MESSAGE_KB = 512

@@ -15,7 +15,7 @@ from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
 from agentcms.vectors.quantize import pack
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_staff
-from memory_app.history.turns import is_spoken_signal
+from memory_app.history.turn_markup import is_spoken_signal
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import recall_of_agent, recalling_agents
 from memory_app.recall.parts import cut_parts

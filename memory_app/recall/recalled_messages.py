@@ -10,7 +10,8 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.message_data import USER, derive_fields
 from memory_app.history.messages_for_model import with_turn
-from memory_app.history.turns import ThreadTurns, find_turns, is_shared, is_spoken
+from memory_app.history.participants import is_shared
+from memory_app.history.turn_markup import ThreadTurns, find_turns, is_spoken
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import RecallSettings
 from memory_app.recall.parts import cut_parts

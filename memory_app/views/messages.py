@@ -11,7 +11,7 @@ from uuid import UUID
 from agentcms.wire.timestamps import parse_timestamp
 from memory_app.history.signal_payloads import ERROR, signal_of
 from memory_app.history.signals import QUEUED
-from memory_app.history.turns import AUTHOR_ATTRIBUTES
+from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES
 from memory_app.history.wire_messages import WireMessage, wire_messages
 from memory_app.models import Message, Participant, Thread
 from runs_app.models import AgentRun

@@ -51,7 +51,7 @@ from runs_app.response_cache.capability import ResponseCache
 from runs_app.response_cache.key import model_identity
 from runs_app.response_cache.options import PROCESSOR_KEY, parse_agent_options
 from runs_app.thread_signals.inbox import Inbox
-from runs_app.thread_signals.turns import Turns
+from runs_app.thread_signals.turn_markup import Turns
 from runs_app.tracing import run_spans
 
 __all__ = ["BuiltAgent", "build"]

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from agentcms.db.outages import read_through_outage
 from memory_app.history.signals import NO_RUN, stored_signals, wire_signal
-from memory_app.history.turns import is_spoken
+from memory_app.history.turn_markup import is_spoken
 from memory_app.models import Message, Thread
 from memory_app.realms import MemoryCaller, still_has_access
 from runs_app.events import streams

@@ -17,7 +17,7 @@ from pydantic_ai.toolsets import AgentToolset
 
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.memory.options import WorkingMemoryOptions
-from memory_app.history.turns import is_shared
+from memory_app.history.participants import is_shared
 from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME
 from runs_app.engine.context import RunDeps

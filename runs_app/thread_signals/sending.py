@@ -21,7 +21,7 @@ from memory_app.history.messages import Author
 from memory_app.history.signal_markup import AttributeValue, Signal, validate_signal
 from memory_app.history.signals import AFTER_RUN, QUEUED, WAKES, append_signal, waiting_signals
 from memory_app.history.threads import thread_not_found
-from memory_app.history.turns import AUTHOR_ATTRIBUTES, find_turns
+from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES, find_turns
 from memory_app.models import Message, Thread
 from runs_app.engine.start.concurrency_limits import lock_runs, reject_limits
 from runs_app.engine.start.memory import active_run_id

@@ -15,7 +15,7 @@ from agentcms.wire.json_types import JSONMapping
 from memory_app.history.messages_for_model import PAYLOAD
 from memory_app.history.signal_markup import signal_text
 from memory_app.history.signal_payloads import signal_of_payload
-from memory_app.history.turns import AUTHOR_ATTRIBUTES, Turn
+from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES, Turn
 
 SignalPayload = JSONMapping  # as `take_signals` returns it
 

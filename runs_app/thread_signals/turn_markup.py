@@ -13,7 +13,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 
-from memory_app.history.turns import Turn, caller_turn
+from memory_app.history.turn_markup import Turn, caller_turn
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
 from runs_app.thread_signals.signal_messages import delivered_payload

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from django.db.models import CharField, Exists, OuterRef, Q, Value
-from django.db.models.functions import Cast, Coalesce, Concat
+from django.db.models import Q
 
 from agentcms.wire.json_types import JSONObject
 from memory_app.history.signal_markup import USER_TAG, Signal, escape_attribute
@@ -65,23 +64,6 @@ class ThreadTurns:
         participant = self.participants.get(user_id) if user_id is not None else None
         role = participant.functional_role if participant else ""
         return Turn(user_realm(user_id) if user_id is not None else "", name, role)
-
-
-def is_shared(thread_id: int | None) -> bool:
-    """Return whether others than its user take part in a conversation.
-
-    The thread of a sub-agent belongs to the conversation above it. The model of a shared conversation knows only the
-    conversation: what it knows else of the resource, it could tell to participants, who may not read it.
-    """
-    # Users take part in their own conversations to have a name and a role.
-    participants = Participant.objects.annotate(own_realm=Concat(Value("u"), Cast("user_id", CharField())))
-    others = participants.filter(thread=OuterRef("pk")).exclude(own_realm=Coalesce(OuterRef("realm"), Value("")))
-    while thread_id is not None:
-        rows = Thread.objects.filter(pk=thread_id).values_list(Exists(others), "parent")
-        has_others, thread_id = rows.first() or (False, None)
-        if has_others:
-            return True
-    return False
 
 
 def find_turns(thread: Thread) -> ThreadTurns:
