@@ -84,6 +84,17 @@ def test_dbos_encrypts_its_connections_as_the_database_url_says(monkeypatch, set
     assert dict(parse_qsl(url.query)) == {"host": "db.internal", "port": "5432", **tls}
 
 
+def test_dbos_connects_to_the_host_in_the_query_of_the_database_url(monkeypatch, settings):
+    address = "postgresql://cms:p%40%3A%2Fss@/cms?host=/run/postgresql&port=5433"
+    stored = database_config(address, Path("/data"), pool_size=4, use_prepared_statements=True, lock_timeout=5)
+    monkeypatch.setattr(dbos, "connection", SimpleNamespace(vendor="postgresql", settings_dict=stored))
+    settings.DBOS_DATABASE_URL = ""
+
+    url = urlsplit(dbos.database_url())
+
+    assert (url.password, dict(parse_qsl(url.query))) == ("p%40%3A%2Fss", {"host": "/run/postgresql", "port": "5433"})
+
+
 @pytest.mark.parametrize("local_engine", ["dbos"], indirect=True)
 def test_the_clean_up_deletes_old_workflows_of_dbos(idle_engine, planned, settings):
     client = get_runner().client

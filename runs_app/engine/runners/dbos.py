@@ -103,7 +103,9 @@ def database_url() -> str:
         return f"sqlite:///{database['NAME']}-dbos"
     user = quote(database["USER"], safe="")
     password = f":{quote(database['PASSWORD'], safe='')}" if database["PASSWORD"] else ""
-    tls = {name: value for name, value in database["OPTIONS"].items() if name.startswith("ssl")}
-    # In the query, because the host may be the folder of a socket.
-    address = urlencode({"host": database["HOST"], "port": database["PORT"] or 5432, **tls})
+    parameters = database["OPTIONS"]
+    tls = {name: value for name, value in parameters.items() if name.startswith("ssl")}
+    # In the query, because the host may be the folder of a socket. DATABASE_URL may have it there too.
+    host, port = (database[name.upper()] or parameters.get(name) for name in ("host", "port"))
+    address = urlencode({"host": host or "", "port": port or 5432, **tls})
     return f"postgresql://{user}{password}@/{quote(database['NAME'], safe='')}?{address}"
