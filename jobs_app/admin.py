@@ -1,4 +1,4 @@
-"""The admin of jobs: staff can view, start and retry them."""
+"""The admin of jobs: staff can view and retry them, and superusers start some."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jobs_app import runner
 from jobs_app.kinds import kind_title, kind_titles
 from jobs_app.limits import enqueue_for_user
 from jobs_app.models import Job, ReportRow
-from jobs_app.runner import StaffJob
+from jobs_app.runner import OfferedJob
 
 MAX_REPORT_ROWS = 200
 
@@ -98,22 +98,22 @@ class JobAdmin(ReadOnlyAdmin):
         return [path("start/<slug:name>/", start, name="jobs_app_job_start"), *super().get_urls()]
 
     def start(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Start one of the jobs that staff may start."""
+        """Start one of the jobs that superusers may start."""
         if not request.user.is_superuser:
             raise PermissionDenied
-        if (staff_job := runner.staff_jobs.get(name)) is None:
+        if (offered_job := runner.offered_jobs.get(name)) is None:
             raise Http404
         try:
-            job = start_staff_job(staff_job, request.user)
+            job = start_offered_job(offered_job, request.user)
         except ApiError as error:  # too many jobs or files
             messages.error(request, error.error)
             return redirect("admin:jobs_app_job_changelist")
-        messages.success(request, f"{staff_job.title}: started. This page shows the progress.")
+        messages.success(request, f"{offered_job.title}: started. This page shows the progress.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        staff_jobs = runner.staff_jobs if request.user.is_superuser else {}
-        return super().changelist_view(request, {**(extra_context or {}), "staff_jobs": staff_jobs})
+        offered_jobs = runner.offered_jobs if request.user.is_superuser else {}
+        return super().changelist_view(request, {**(extra_context or {}), "offered_jobs": offered_jobs})
 
     @admin.action(description="Retry selected failed jobs")
     def retry(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
@@ -162,11 +162,11 @@ class JobAdmin(ReadOnlyAdmin):
         return not job.is_late
 
 
-def start_staff_job(staff_job: StaffJob, user: Caller) -> Job:
+def start_offered_job(offered_job: OfferedJob, user: Caller) -> Job:
     """Start a job for a superuser. Raises TooManyJobs and FileQuotaExceeded."""
-    if staff_job.start is not None:
-        return staff_job.start(user)
-    return enqueue_for_user(staff_job.kind, staff_job.parameters, user)
+    if offered_job.start is not None:
+        return offered_job.start(user)
+    return enqueue_for_user(offered_job.kind, offered_job.parameters, user)
 
 
 def readable_content(row: ReportRow) -> dict[str, str]:

@@ -21,7 +21,7 @@ from django.utils import timezone
 from agentcms.logs import describe_exception
 from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job, LeaseLost, ReportRow
-from jobs_app.runner import job_handler, offer_to_staff
+from jobs_app.runner import job_handler, offer_to_superusers
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _batch_sizes: dict[str, int] = {}  # of tables with few rows per batch
 _first_steps: list[Callable[[], Iterable[object]]] = []
 _steps: list[Callable[[], None]] = []
 
-offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
+offer_to_superusers("clean-up", "Clean up now", CLEAN_UP)
 
 
 def expired_rows(name: str, per_batch: int | None = None) -> Callable[[ExpiredRows], ExpiredRows]:

@@ -72,7 +72,7 @@ def require_free_job(user: Caller) -> None:
 
 def limited_kinds() -> set[str]:
     """Return the kinds of exports and imports, and of jobs that superusers start."""
-    return _limited_kinds | {staff_job.kind for staff_job in runner.staff_jobs.values()}
+    return _limited_kinds | {offered_job.kind for offered_job in runner.offered_jobs.values()}
 
 
 def limited_jobs(user: Caller) -> JobQuerySet:

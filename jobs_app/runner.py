@@ -55,8 +55,8 @@ _handlers: dict[str, JobHandler] = {}
 _when_given_up: dict[str, Callable[[Job], None]] = {}
 
 
-class StaffJob(NamedTuple):
-    """A job that superusers may start in the admin. It changes no user data."""
+class OfferedJob(NamedTuple):
+    """A job that superusers may start in the admin."""
 
     title: str
     kind: str
@@ -64,7 +64,7 @@ class StaffJob(NamedTuple):
     start: Starter | None  # instead of enqueueing it
 
 
-staff_jobs: dict[str, StaffJob] = {}
+offered_jobs: dict[str, OfferedJob] = {}
 
 
 def job_handler(
@@ -86,11 +86,11 @@ def job_handler(
     return register
 
 
-def offer_to_staff(
+def offer_to_superusers(
     name: str, title: str, kind: str, parameters: JSONObject | None = None, start: Starter | None = None
 ) -> None:
     """Let superusers start a job in the admin, by a button with this title."""
-    staff_jobs[name] = StaffJob(title, kind, parameters or {}, start)
+    offered_jobs[name] = OfferedJob(title, kind, parameters or {}, start)
 
 
 def enqueue(

@@ -8,13 +8,13 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_init
 
-from jobs_app.runner import enqueue_once_per, offer_to_staff
+from jobs_app.runner import enqueue_once_per, offer_to_superusers
 from tools_app.acp.workspaces import cleanup  # noqa: F401  registers the clean-up of workspaces
 from tools_app.mcp.listing import LIST_TOOLS
 from tools_app.models import McpServer
 from tools_app.preload import preload_clients
 
-offer_to_staff("list-mcp-tools", "List the tools of all MCP servers", LIST_TOOLS)
+offer_to_superusers("list-mcp-tools", "List the tools of all MCP servers", LIST_TOOLS)
 
 
 @shared_task

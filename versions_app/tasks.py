@@ -12,7 +12,7 @@ from django.db import transaction
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.runner import enqueue_once_per, job_handler, offer_to_staff
+from jobs_app.runner import enqueue_once_per, job_handler, offer_to_superusers
 from versions_app import cleanup  # noqa: F401  registers its expired rows
 from versions_app.exchange import export_job, import_job  # noqa: F401  registers its handler
 from versions_app.integrity import check
@@ -37,9 +37,9 @@ def check_history() -> None:
 
 
 job_handler(check.CHECK_HISTORY, "Verification of histories")(check.run_check)
-offer_to_staff("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
-offer_to_staff("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_agent_export)
-offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
+offer_to_superusers("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
+offer_to_superusers("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_agent_export)
+offer_to_superusers("check-history", "Verify histories", check.CHECK_HISTORY)
 
 
 @job_handler(PRUNE, "Pruning of versions")

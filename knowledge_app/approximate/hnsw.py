@@ -13,7 +13,7 @@ from agentcms.vectors.pgvector import uses_pgvector
 from agentcms.wire.json_types import JSONObject
 from jobs_app.leases import renewed_lease
 from jobs_app.models import Job
-from jobs_app.runner import enqueue, job_handler, offer_to_staff
+from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from knowledge_app.models import Chunk, KnowledgeIndex
 
 REFRESH = "refresh_hnsw"
@@ -24,7 +24,7 @@ HNSW_INDEX_PREFIX = "knowledge_hnsw_"
 BYTES_PER_NUMBER, BYTES_PER_VECTOR = 2, 1000
 MAX_BUILD_MB = 1024
 
-offer_to_staff("refresh-hnsw", "Create missing HNSW indexes", REFRESH)
+offer_to_superusers("refresh-hnsw", "Create missing HNSW indexes", REFRESH)
 
 
 def index_name(index_id: UUID) -> str:

@@ -14,7 +14,7 @@ from agentcms.errors import ApiError, Unavailable
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
 from agentcms.vectors.quantize import pack
 from jobs_app.models import Job
-from jobs_app.runner import enqueue, job_handler, offer_to_staff
+from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from memory_app.history.turn_markup import is_spoken_signal
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import recall_of_agent, recalling_agents
@@ -33,7 +33,7 @@ TEXTS_PER_STEP = 50
 MAX_LOST_STEPS = 3  # in a row, because their messages were deleted meanwhile
 SPOKEN = Q(role__in=(Message.Role.USER, Message.Role.ASSISTANT))
 
-offer_to_staff("index-messages", "Index missing messages", INDEX_MISSING)
+offer_to_superusers("index-messages", "Index missing messages", INDEX_MISSING)
 
 
 def enqueue_message_indexing(thread_id: int, embedder: str) -> Job:

@@ -16,7 +16,7 @@ LIST, AGENTS = "/admin/jobs_app/job/", "/admin/agents_app/agent/"
 
 
 @pytest.fixture
-def staff(client):
+def superuser(client):
     user = UserFactory(is_staff=True, is_superuser=True)
     client.force_login(user)
     return user
@@ -26,7 +26,7 @@ def start(client, name):
     return client.post(reverse("admin:jobs_app_job_start", args=[name]))
 
 
-def test_parameters_are_listed_in_words(client, staff):
+def test_parameters_are_listed_in_words(client, superuser):
     job = Job.objects.create(kind="index_messages", parameters={"threadId": 7, "embedder": "local/multilingual"})
 
     page = client.get(reverse("admin:jobs_app_job_change", args=[job.pk])).content.decode()
@@ -35,7 +35,7 @@ def test_parameters_are_listed_in_words(client, staff):
     assert "{&quot;" not in page
 
 
-def test_staff_start_a_dry_run_of_pruning_and_read_its_result(client, staff, settings):
+def test_a_superuser_starts_a_dry_run_of_pruning_and_reads_its_result(client, superuser, settings):
     settings.AGENT_VERSION_LIMIT = 5
     agent = AgentFactory(id="porter")
     for number in range(4):
@@ -46,22 +46,22 @@ def test_staff_start_a_dry_run_of_pruning_and_read_its_result(client, staff, set
     runner.run_claimed(str(Job.objects.get().pk))
     page = client.get(answer.headers["Location"]).content.decode()
 
-    assert Job.objects.get().requested_by == staff
+    assert Job.objects.get().requested_by == superuser
     assert "<td>porter</td><td>1</td>" in page
     assert agent.versions.count() == 5
 
 
-def test_every_offered_job_has_a_button_and_runs(client, staff):
+def test_every_offered_job_has_a_button_and_runs(client, superuser):
     page = client.get(LIST).content.decode()
 
-    for name in runner.staff_jobs:
+    for name in runner.offered_jobs:
         assert reverse("admin:jobs_app_job_start", args=[name]) in page
         start(client, name)
     done = [runner.run_claimed(str(job.pk)) for job in Job.objects.all()]
     assert {job.state for job in done} == {"done"}
 
 
-def test_selected_agents_are_exported_and_downloaded(client, staff):
+def test_selected_agents_are_exported_and_downloaded(client, superuser):
     AgentFactory(id="porter")
     assert reverse("admin:jobs_app_job_start", args=["export-agents"]) in client.get(AGENTS).content.decode()
 
@@ -89,7 +89,7 @@ def test_staff_export_only_selected_agents_they_can_see(client):
     assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
 
 
-def test_unchanged_agents_are_exported_once(client, staff):
+def test_unchanged_agents_are_exported_once(client, superuser):
     AgentFactory(id="porter")
     export(client, "porter")
     job = runner.run_claimed(str(Job.objects.get().pk))
@@ -103,7 +103,7 @@ def test_unchanged_agents_are_exported_once(client, staff):
 
 
 @pytest.mark.parametrize("name", ["prune-dry-run", "export-agents"])
-def test_staff_have_the_limit_of_unfinished_jobs_too(client, staff, settings, name):
+def test_superusers_have_the_limit_of_unfinished_jobs_too(client, superuser, settings, name):
     settings.JOBS_PER_USER = 1
     AgentFactory(id="porter")
     start(client, "check-history")
@@ -116,7 +116,7 @@ def test_staff_have_the_limit_of_unfinished_jobs_too(client, staff, settings, na
     assert Job.objects.count() == 1
 
 
-def test_an_export_of_too_many_selected_agents_is_refused(client, staff, monkeypatch):
+def test_an_export_of_too_many_selected_agents_is_refused(client, superuser, monkeypatch):
     monkeypatch.setattr("agents_app.editing.bulk.MAX_SELECTED_AGENTS", 1)
     agents = AgentFactory.create_batch(2)
 
@@ -127,7 +127,7 @@ def test_an_export_of_too_many_selected_agents_is_refused(client, staff, monkeyp
     assert Job.objects.count() == 0
 
 
-def test_only_superusers_start_jobs_by_post(client, staff):
+def test_only_superusers_start_jobs_by_post(client, superuser):
     assert client.get(reverse("admin:jobs_app_job_start", args=["prune-dry-run"])).status_code == 405
     assert start(client, "drop-everything").status_code == 404
 
@@ -136,13 +136,13 @@ def test_only_superusers_start_jobs_by_post(client, staff):
     assert "Dry run" not in client.get(LIST).content.decode()
 
 
-def test_progress_is_displayed_as_a_bar(client, staff):
+def test_progress_is_displayed_as_a_bar(client, superuser):
     Job.objects.create(kind="prune_versions", state="running", done=3, total=4, lease_until=timezone.now())
 
     assert '<progress value="3" max="4"></progress> 3 of 4' in client.get(LIST).content.decode()
 
 
-def test_the_list_filters_late_jobs(client, staff):
+def test_the_list_filters_late_jobs(client, superuser):
     Job.objects.create(kind="late_one", created_at=timezone.now() - timedelta(hours=1))
     Job.objects.create(kind="new_one")
 
@@ -151,7 +151,7 @@ def test_the_list_filters_late_jobs(client, staff):
     assert ("1 job" in page, "2 jobs" in page) == (True, False)
 
 
-def test_a_failed_job_can_be_requeued(client, staff):
+def test_a_failed_job_can_be_requeued(client, superuser):
     failed = Job.objects.create(kind="prune_versions", state="failed", error="Gone.")
     done = Job.objects.create(kind="prune_versions", state="done")
 
@@ -161,7 +161,17 @@ def test_a_failed_job_can_be_requeued(client, staff):
     assert {job.pk: job.state for job in Job.objects.all()} == {failed.pk: "queued", done.pk: "done"}
 
 
-def test_markup_in_a_result_is_escaped(client, staff):
+def test_staff_retry_their_own_failed_jobs_only(client):
+    user = member("manager", is_staff=True)
+    own, other = (Job.objects.create(kind="export_agents", state="failed", requested_by=by) for by in (user, None))
+    client.force_login(user)
+
+    client.post(LIST, {"action": "retry", "_selected_action": [own.pk, other.pk]})
+
+    assert {job.pk: job.state for job in Job.objects.all()} == {own.pk: "queued", other.pk: "failed"}
+
+
+def test_markup_in_a_result_is_escaped(client, superuser):
     job = Job.objects.create(kind="x", state="done", result={"faults": [{"message": "<script>"}], "<b>": "<i>"})
 
     page = client.get(reverse("admin:jobs_app_job_change", args=[job.pk])).content.decode()
@@ -183,7 +193,7 @@ def test_staff_see_only_their_own_jobs(client):
     assert "Somebody elses" not in page
 
 
-def test_kinds_have_titles(client, staff):
+def test_kinds_have_titles(client, superuser):
     job = Job.objects.create(kind="export_agents")
     Job.objects.create(kind="prune_versions")
 
