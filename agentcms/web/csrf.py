@@ -16,7 +16,7 @@ from django_htmx.http import trigger_client_event
 from agentcms.api.renderers import encode_json
 from agentcms.errors import CsrfFailed
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.posted_fields import posted_fields
+from agentcms.web.posted_fields import PAGE_USER_FIELD, posted_fields
 
 # How the reason for a form of another site begins.
 FOREIGN_REASONS = ("Origin checking failed", "Referer checking failed")
@@ -27,6 +27,7 @@ FIELDS_OF_A_WORD = {
     *("id", "name", "title", "description", "instructions", "message", "reason", "text", "username", "url", "tags"),
     *("input", "ground_truth", "comment"),
 }
+PAGE_USER_HEADER = "X-Page-User"
 TOO_OLD_MESSAGE = "This page was open for too long. Nothing was changed. Try again."
 
 
@@ -59,6 +60,14 @@ def signed_out_page(request: HttpRequest) -> HttpResponse:
     """Say that the user is signed out, and show what was typed."""
     context = {"texts": typed_texts(request), "back": form_page(request)}
     return render(request, "403_csrf.html", context, status=403)
+
+
+def refuse_other_user(request: HttpRequest) -> HttpResponse | None:
+    """Return a page that refuses the form of a page which was rendered for another user, or None."""
+    if not request.user.is_authenticated:
+        return None
+    page_user = request.headers.get(PAGE_USER_HEADER) or request.POST.get(PAGE_USER_FIELD, "")
+    return other_user_page(request) if page_user not in ("", str(request.user.pk)) else None
 
 
 def other_user_page(request: HttpRequest) -> HttpResponse:

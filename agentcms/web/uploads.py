@@ -11,6 +11,8 @@ from django.core.files.uploadhandler import SkipFile, TemporaryFileUploadHandler
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from agentcms.web.csrf import refuse_other_user
+
 ViewFunction = Callable[..., HttpResponse]
 
 
@@ -32,11 +34,14 @@ class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
 
 def accepts_upload(view: ViewFunction) -> ViewFunction:
     """Let a view receive an uploaded file. Use it as the innermost decorator, after the checks of the user."""
-    protected = csrf_protect(view)
+
+    @csrf_protect
+    def protected(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return refuse_other_user(request) or view(request, *args, **kwargs)
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        # Check the CSRF token only now: to read the token is to read the form with its file.
+        # Check the CSRF token and the user only now: to read them is to read the form with its file.
         handler = SizeLimitedUploadHandler(request)
         request.upload_handlers = [handler]
         try:

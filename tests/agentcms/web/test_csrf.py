@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 
-from tests.factories import AgentFactory, UserFactory
+from tests.factories import AgentFactory, UserFactory, member
 
 TYPED = {
     "name": "Night porter",
@@ -140,3 +140,20 @@ def test_an_old_form_does_not_show_values_that_are_never_displayed(browser, db, 
 
     assert "An old form." in page.content.decode()
     assert "a1b2c3" not in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"), [("agents:create", TYPED), ("exchange:upload", {"message": "From the copy"})]
+)
+def test_the_form_of_another_user_is_refused_and_shown(client, db, path, fields):
+    first, second = member("editor"), member("editor")
+    client.force_login(second)
+
+    refused = client.post(reverse(path), {**fields, "page_user": first.pk})
+    accepted = client.post(reverse(path), {**fields, "page_user": second.pk})
+
+    page = refused.content.decode()
+    assert refused.status_code == 403
+    assert "Another user has signed in" in page
+    assert all(escape(text) in page for name, text in fields.items() if name in ("instructions", "message"))
+    assert "Another user has signed in" not in accepted.content.decode()
