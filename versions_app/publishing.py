@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.dispatch import Signal
 
@@ -30,8 +30,18 @@ if TYPE_CHECKING:
 # Each returns why a version may not go live, or a blank text. The row is locked.
 Guard = Callable[["Agent", "AgentVersion"], str]
 guards: list[Guard] = []
-# Each returns what people should know before a version goes live, or a blank text. They refuse nothing.
-warnings: list[Guard] = []
+
+
+class PublishNotes(NamedTuple):
+    """Why guards refuse a version, and what people should know before it goes live. Blank texts are nothing."""
+
+    refusal: str = ""
+    warning: str = ""
+
+
+# Each returns the notes of several agents, each with the version that would go live.
+NotesSource = Callable[[Sequence[tuple["Agent", "AgentVersion"]]], Sequence[PublishNotes]]
+notes_sources: list[NotesSource] = []
 
 # Sent when a new version was added to the write of its agent's row, before it is written.
 # Argument: `write`, an AgentWrite. A receiver may add statements.
@@ -89,19 +99,34 @@ def add_pointer_moves(
 
 def publish_refusal_of(row: Agent, live: AgentVersion) -> str:
     """Return why a version may not replace the live one, or a blank text."""
-    # The first version replaces nothing, and an equal one changes nothing for readers: no gate can refuse them.
-    before = row.active_version
-    if before is None or before.snapshot_hash == live.snapshot_hash:
+    if not replaces_live(row, live):
         return ""
     return next((reason for guard in guards if (reason := guard(row, live))), "")
 
 
-def publish_warning_of(row: Agent, live: AgentVersion) -> str:
-    """Return what people should know before a version replaces the live one, or a blank text."""
+def publish_notes_of(row: Agent, live: AgentVersion) -> PublishNotes:
+    """Return the notes of a version that may replace the live one."""
+    return publish_notes([(row, live)])[0]
+
+
+def publish_notes(moves: Sequence[tuple[Agent, AgentVersion]]) -> list[PublishNotes]:
+    """Return the notes of each version that may replace the live one of its agent, by as many queries as for one."""
+    replacing = [(row, live) for row, live in moves if replaces_live(row, live)]
+    by_source = [source(replacing) for source in notes_sources] if replacing else []
+    combined = {
+        row.pk: PublishNotes(
+            next((note.refusal for note in notes if note.refusal), ""),
+            " ".join(note.warning for note in notes if note.warning),
+        )
+        for (row, _), *notes in zip(replacing, *by_source, strict=True)
+    }
+    return [combined.get(row.pk, PublishNotes()) for row, _ in moves]
+
+
+def replaces_live(row: Agent, live: AgentVersion) -> bool:
+    """Return whether a version replaces the live one. The first replaces nothing, and an equal one changes nothing."""
     before = row.active_version
-    if before is None or before.snapshot_hash == live.snapshot_hash:
-        return ""
-    return " ".join(warning for source in warnings if (warning := source(row, live)))
+    return before is not None and before.snapshot_hash != live.snapshot_hash
 
 
 def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None) -> AgentVersion | None:

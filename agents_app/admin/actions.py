@@ -32,7 +32,7 @@ from agents_app.models import Agent
 from agents_app.views.access import selectable_owners
 from versions_app.exchange.export_job import start_agent_export
 from versions_app.models.version import get_head_version, get_live_version
-from versions_app.publishing import publish_refusal_of, publish_warning_of
+from versions_app.publishing import publish_notes
 
 ACTION_TITLES = {
     "duplicate": "Duplicate",
@@ -55,10 +55,11 @@ class DraftToPublish(NamedTuple):
     warning: str
 
 
-def draft_to_publish(agent: Agent) -> DraftToPublish:
-    draft = get_head_version(agent)
-    refusal, warning = publish_refusal_of(agent, draft), publish_warning_of(agent, draft)
-    return DraftToPublish(agent, bulk.live_and_draft(agent), refusal, warning)
+def drafts_to_publish(agents: list[Agent]) -> list[DraftToPublish]:
+    notes = publish_notes([(agent, get_head_version(agent)) for agent in agents])
+    return [
+        DraftToPublish(agent, bulk.live_and_draft(agent), *note) for agent, note in zip(agents, notes, strict=True)
+    ]
 
 
 class AgentActionsAdmin(AgentRemovalAdmin):
@@ -203,7 +204,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     def confirm_publishing(self, request: HttpRequest, agents: list[Agent]) -> HttpResponse | None:
         """Render the drafts that the user may publish, or add a warning without any."""
         allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
-        drafts = [draft_to_publish(agent) for agent in allowed if agent.has_draft and not agent.archived_at]
+        drafts = drafts_to_publish([agent for agent in allowed if agent.has_draft and not agent.archived_at])
         if not drafts:
             self.message_user(
                 request, "None of the selected agents has a draft that you can publish.", messages.WARNING

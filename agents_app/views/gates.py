@@ -10,14 +10,15 @@ from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for
 from versions_app.models import AgentVersion
-from versions_app.publishing import publish_refusal_of, publish_warning_of
+from versions_app.publishing import publish_notes_of
 
 
 def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> dict[str, object]:
     """Return why gates refuse a version or warn of it, and whether the user may go around them."""
+    refusal, warning = publish_notes_of(agent, version)
     return {
-        "gate_refusal": publish_refusal_of(agent, version),
-        "gate_warning": publish_warning_of(agent, version),
+        "gate_refusal": refusal,
+        "gate_warning": warning,
         "may_bypass": has_role_for(request, agent, Role.MANAGER),
     }
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agentcms.plural import pluralize
+from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
+from agents_app.models.querysets import usable_owners
 from evals_app.experiments.scoring import live_scorer_versions, scorer_title
 from evals_app.experiments.summary import SCORE_DIGITS, score_text
-from evals_app.experiments.targets import live_version_ids
 from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
 
@@ -39,28 +41,58 @@ def gates_for(agent: Agent) -> QuerySet[ReleaseGate]:
     return gates_by_ids(agent.pk, agent.owner_id)
 
 
+def gates_of_agents(agents: Sequence[Agent]) -> dict[str, list[ReleaseGate]]:
+    """Return the gates of each agent and of all agents of its team, by the ID of the agent."""
+    of_agents = Q(agent__in=[agent.pk for agent in agents])
+    of_teams = Q(agent=None, owner_id__in={agent.owner_id for agent in agents})
+    gates = [*ReleaseGate.objects.select_related("dataset").filter(of_agents | of_teams)]
+    return {
+        agent.pk: [
+            gate
+            for gate in gates
+            if gate.agent_id == agent.pk or (gate.agent_id is None and gate.owner_id == agent.owner_id)
+        ]
+        for agent in agents
+    }
+
+
 def gates_by_ids(agent_id: str, owner_id: str) -> QuerySet[ReleaseGate]:
     """Return the gates of the agent and of the team that have these IDs."""
     gates = ReleaseGate.objects.select_related("dataset")
     return gates.filter(Q(agent=agent_id) | Q(agent=None, owner_id=owner_id))
 
 
+class Checked(NamedTuple):
+    """A version of an agent, and the gates that it must meet."""
+
+    agent: Agent
+    version: AgentVersion
+    gates: Sequence[ReleaseGate]
+
+
+class SharedEvidence(NamedTuple):
+    """Experiments and other rows that the gates of several agents look at."""
+
+    experiments: Mapping[str, Sequence[Experiment]]  # by the ID of the agent, the newest first
+    live_versions: Mapping[str, tuple[str, str]]  # the owner and the live version of sub-agents, by the ID of each
+    live_scorers: JSONObject
+
+
 class Evidence:
     """The experiments that the gates of an agent look at for a version, read once for all of them."""
 
-    def __init__(self, agent: Agent, version: AgentVersion, gates: Sequence[ReleaseGate]) -> None:
-        needs_live = any(gate.statistic == Statistic.DIFFERENCE for gate in gates)
-        live = agent.active_version if needs_live else None
-        self.version_hash, self.live_hash = version.snapshot_hash, live.snapshot_hash if live is not None else ""
-        # By their content: a version that equals a tested one, such as a restored one, needs no other experiment.
-        hashes = {self.version_hash, self.live_hash} - {""}
-        rows = complete_experiments(agent).filter(
-            snapshot_hash__in=hashes, dataset__in={gate.dataset_id for gate in gates}
-        )
-        self.experiments = list(rows.order_by("-completed_at", "-pk")) if gates else []
-        tested = {key for row in self.experiments for key in row.sub_agent_versions}
-        self.live_sub_agents = live_version_ids([*tested], agent.owner_id) if tested else {}
-        self.live_scorers = live_scorer_versions({gate.scorer for gate in gates}) if self.experiments else {}
+    def __init__(self, checked: Checked, rows: SharedEvidence) -> None:
+        agent, version, gates = checked
+        self.version_hash, self.live_hash = version.snapshot_hash, live_hash_of(checked)
+        hashes, datasets = {self.version_hash, self.live_hash}, {gate.dataset_id for gate in gates}
+        self.experiments = [
+            row
+            for row in rows.experiments.get(agent.pk, ())
+            if row.snapshot_hash in hashes and row.dataset_id in datasets
+        ]
+        owners = usable_owners(agent.owner_id)
+        self.live_sub_agents = {key: live for key, (owner, live) in rows.live_versions.items() if owner in owners}
+        self.live_scorers = rows.live_scorers
 
     def find(self, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
         """Return the last experiment over the dataset of a gate with a configuration and the scorer, or None."""
@@ -119,15 +151,41 @@ class Evidence:
         return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""
 
 
-def complete_experiments(agent: Agent) -> QuerySet[Experiment]:
-    """Return the completed experiments of an agent in which no item was left out.
+def live_hash_of(checked: Checked) -> str:
+    """Return the hash of the live version if a gate compares with it, or a blank text."""
+    needs_live = any(gate.statistic == Statistic.DIFFERENCE for gate in checked.gates)
+    live = checked.agent.active_version if needs_live else None
+    return live.snapshot_hash if live is not None else ""
+
+
+def find_evidence(checked: Sequence[Checked]) -> SharedEvidence:
+    """Return what the gates of several agents look at, by few queries for any number of agents."""
+    gates = [gate for move in checked for gate in move.gates]
+    # By their content: a version that equals a tested one, such as a restored one, needs no other experiment.
+    hashes = {move.version.snapshot_hash for move in checked} | {*map(live_hash_of, checked)}
+    rows = complete_experiments([move.agent.pk for move in checked]).filter(
+        snapshot_hash__in=hashes - {""}, dataset__in={gate.dataset_id for gate in gates}
+    )
+    experiments: dict[str, list[Experiment]] = {}
+    for row in rows.order_by("-completed_at", "-pk") if gates else ():
+        experiments.setdefault(row.target_id, []).append(row)
+    tested = {key for own in experiments.values() for row in own for key in row.sub_agent_versions}
+    agents = Agent.objects.with_ids(tested).exclude(active_version=None) if tested else Agent.objects.none()
+    columns = agents.order_by().values_list("pk", "owner_id", "active_version_id")
+    live_versions = {key: (owner, str(version)) for key, owner, version in columns}
+    scorers = live_scorer_versions({gate.scorer for gate in gates}) if experiments else {}
+    return SharedEvidence(experiments, live_versions, scorers)
+
+
+def complete_experiments(agent_ids: Collection[str]) -> QuerySet[Experiment]:
+    """Return the completed experiments of agents in which no item was left out.
 
     Experiments that a program outside drives do not count: it could invent results, or choose among attempts.
     """
     return Experiment.objects.filter(
         total_items=F("succeeded_count") + F("failed_count"),
         target_type="agent",
-        target_id=agent.pk,
+        target_id__in=agent_ids,
         status=Experiment.Status.COMPLETED,
         is_external=False,
         has_submitted_results=False,
@@ -144,9 +202,23 @@ def uses_scorer(experiment: Experiment, scorer: str) -> bool:
 
 def check_gates(agent: Agent, version: AgentVersion, gates: Iterable[ReleaseGate]) -> list[GateState]:
     """Return whether the last experiments of a version meet gates, by few queries for any number of gates."""
-    rows = list(gates)
-    evidence = Evidence(agent, version, rows)
-    return [check_gate(agent, version, gate, evidence) for gate in rows]
+    return check_all_gates([(agent, version, [*gates])])[agent.pk]
+
+
+def check_all_gates(
+    moves: Iterable[tuple[Agent, AgentVersion, Sequence[ReleaseGate]]],
+) -> dict[str, list[GateState]]:
+    """Return whether the last experiments of versions of different agents meet gates, by the ID of each agent.
+
+    The number of queries is that of one agent.
+    """
+    checked = [Checked(*move) for move in moves]
+    rows = find_evidence(checked)
+    evidence = {move.agent.pk: Evidence(move, rows) for move in checked}
+    return {
+        agent.pk: [check_gate(agent, version, gate, evidence[agent.pk]) for gate in gates]
+        for agent, version, gates in checked
+    }
 
 
 def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence: Evidence) -> GateState:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db.models import Model, QuerySet
 
 from agentcms.db.compiled_query import compiled_query
 from agents_app.models import Agent
-from evals_app.gates.checking import GateState, check_gates, gates_by_ids, gates_for
+from evals_app.gates.checking import GateState, check_all_gates, check_gates, gates_by_ids, gates_of_agents
 from evals_app.models import Dataset, ReleaseGate
 from versions_app.models import Activation, AgentVersion
+from versions_app.publishing import PublishNotes
 from versions_app.trash import RestoreRefused
 
 
@@ -33,9 +34,22 @@ def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
     return " ".join(unmet_messages(states, ReleaseGate.Mode.ENFORCE))
 
 
-def warn_of_gates(row: Agent, version: AgentVersion) -> str:
-    """Return which gates that only warn a version misses, and what has changed since its experiments."""
-    return warning_of(check_gates(row, version, gates_for(row)))
+def notes_of_gates(moves: Sequence[tuple[Agent, AgentVersion]]) -> list[PublishNotes]:
+    """Return which gates refuse the version of each agent, which only warn, and what changed since its experiments."""
+    gates = gates_of_agents([row for row, _ in moves])
+    gated = [(row, version) for row, version in moves if gates[row.pk]]
+    earlier = live_before(gated)
+    states = check_all_gates([(row, version, gates[row.pk]) for row, version in gated])
+    notes = {row.pk: notes_of(row, version, states[row.pk], earlier) for row, version in gated}
+    return [notes.get(row.pk, PublishNotes()) for row, _ in moves]
+
+
+def notes_of(
+    row: Agent, version: AgentVersion, states: Sequence[GateState], earlier: Collection[tuple[str, str]]
+) -> PublishNotes:
+    is_free = (row.pk, version.snapshot_hash) in earlier
+    refusal = "" if is_free else " ".join(unmet_messages(states, ReleaseGate.Mode.ENFORCE))
+    return PublishNotes(refusal, warning_of(states))
 
 
 def warning_of(states: Sequence[GateState]) -> str:
@@ -49,9 +63,18 @@ def unmet_messages(states: Sequence[GateState], mode: str) -> list[str]:
 
 def was_live(row: Agent, version: AgentVersion) -> bool:
     """Return whether the agent was live with this configuration before."""
-    moves = Activation.objects.filter(agent=row).values("to_version_id")
+    return bool(live_before([(row, version)]))
+
+
+def live_before(moves: Sequence[tuple[Agent, AgentVersion]]) -> set[tuple[str, str]]:
+    """Return the agents and configurations, of those of the versions, with which the agents were live before."""
+    if not moves:
+        return set()
+    agents, hashes = {row.pk for row, _ in moves}, {version.snapshot_hash for _, version in moves}
+    activations = Activation.objects.filter(agent__in=agents).values("to_version_id")
     # By its hash: restoring an old version makes a new one with the same content.
-    return AgentVersion.objects.filter(agent=row, pk__in=moves, snapshot_hash=version.snapshot_hash).exists()
+    versions = AgentVersion.objects.filter(agent__in=agents, pk__in=activations, snapshot_hash__in=hashes)
+    return {*versions.values_list("agent_id", "snapshot_hash")}
 
 
 def reject_gate_without_dataset(row: Model) -> None:

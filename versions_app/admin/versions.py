@@ -31,7 +31,7 @@ from versions_app.admin.history import HistoryAdmin
 from versions_app.compare.sections import build_sections
 from versions_app.history.summaries import add_summaries
 from versions_app.models import AgentVersion
-from versions_app.publishing import publish_refusal_of, publish_warning_of
+from versions_app.publishing import publish_notes_of
 
 LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
 DRAFT_MOVED_MESSAGE = "The draft changed since you opened this page. Nothing was changed. Check the new state."
@@ -304,6 +304,7 @@ class AgentVersionAdmin(ConcurrentChangeMixin, HistoryAdmin):
     ) -> HttpResponse:
         """Render the confirmation page with the changes to the live version."""
         live = version.agent.active_version
+        refusal, warning = publish_notes_of(version.agent, version)
         base, unfolded = live.snapshot if live else {}, request.POST.getlist("unfold")
         context = {
             "version": version,
@@ -314,8 +315,8 @@ class AgentVersionAdmin(ConcurrentChangeMixin, HistoryAdmin):
             "verb": action.verb,
             "button": confirm_button(version, live, action),
             "used_by": dependents_payload(request.user, version.agent),
-            "gate_refusal": publish_refusal_of(version.agent, version),
-            "gate_warning": publish_warning_of(version.agent, version),
+            "gate_refusal": refusal,
+            "gate_warning": warning,
         }
         title = f"{action.verb}: version {version.version_number} of {version.agent.name}"
         return confirmation_page(self, request, "versions_app/confirm", title, **context)

@@ -1,12 +1,15 @@
 """Warnings of release gates in Django admin."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from evals_app.models import ReleaseGate
 from tests.agents_app.admin.test_publishing_drafts import choose_action, confirm, messages
 from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.gates.test_gates import experiment_of
 from tests.factories import AgentFactory, UserFactory
 from tests.versions_app.admin.test_versions import act
 
@@ -74,3 +77,41 @@ def test_drafts_that_are_all_refused_cannot_be_published_from_their_question(cli
     agent.gates.update(mode=ReleaseGate.Mode.ENFORCE)
 
     assert refusal in choose_action(client, agent).content.decode()
+
+
+def draft_with_gates(agent_id):
+    """Return an agent whose draft misses a gate of its own and one for differences, with an experiment of both."""
+    row = AgentFactory(id=agent_id, instructions="One")
+    for statistic, mode in (("mean", "enforce"), ("difference_to_live", "warn")):
+        ReleaseGate.objects.create(
+            agent=row, dataset_id="support", scorer="exact", minimum=0.99, statistic=statistic, mode=mode
+        )
+    with change(publish=False):
+        row.edit({"instructions": f"Two of {agent_id}"})
+    for version in row.versions.all():
+        experiment_of(version, mean=0.9 - version.version_number / 10, sub_agent_versions={"concierge": "1"})
+    return row
+
+
+def test_the_question_to_publish_reads_the_gates_of_all_drafts_at_once(client, agent, django_assert_num_queries):
+    drafts = [draft_with_gates(f"agent-{number}") for number in range(4)]
+    choose_action(client, drafts[0])
+    with CaptureQueriesContext(connection) as one:
+        page = choose_action(client, drafts[0]).content.decode()
+
+    with django_assert_num_queries(len(one)):
+        pages = choose_action(client, *drafts).content.decode()
+
+    reasons = ("its last experiment scored 0.70", "its last experiment scored -0.10", "Sub-agents changed")
+    assert [page.count(reason) for reason in reasons] == [1, 1, 1]
+    assert [pages.count(reason) for reason in reasons] == [4, 4, 4]
+
+
+def test_the_question_of_a_draft_without_gates_asks_for_gates_once(client, agent):
+    agent.gates.all().delete()
+    choose_action(client, agent)
+
+    with CaptureQueriesContext(connection) as queries:
+        choose_action(client, agent)
+
+    assert sum("evals_app_releasegate" in query["sql"] for query in queries) == 1
