@@ -50,8 +50,8 @@ class SharedPool(ABC, Generic[Key, Entry]):
 
         Call `release` for each entry that was taken.
         """
-        while key not in self.entries and (crowd := self._find_crowd(owner_id)):
-            idle = next((other for other in crowd if self.entries[other].users == 0), None)
+        while key not in self.entries and (counted := self._entries_at_limit(owner_id)):
+            idle = next((other for other in counted if self.entries[other].users == 0), None)
             if idle is not None:
                 self.close(idle)
             else:
@@ -64,8 +64,8 @@ class SharedPool(ABC, Generic[Key, Entry]):
             entry.timer = None
         return entry
 
-    def _find_crowd(self, owner_id: str) -> list[Key]:
-        """Return the entries of which one has to end before another one of a team may be added."""
+    def _entries_at_limit(self, owner_id: str) -> list[Key]:
+        """Return the entries under a limit that is reached: one has to end before the team gets another. Else none."""
         if len(self.entries) >= self.limits.entries:
             return list(self.entries)
         own = [key for key, entry in self.entries.items() if entry.owner_id == owner_id]

@@ -230,7 +230,7 @@ def append_new(thread: Thread, rows: Sequence[NewMessage], author: Author) -> li
 
 
 def stored_messages(thread: Thread, messages: Sequence[list[NewMessage]]) -> list[WireMessage]:
-    """Return messages that a thread has, in their order. Raise Conflict if the text of one is another."""
+    """Return messages that a thread has, in their order. Raise Conflict for one with another text."""
     keys = {rows[0].key for rows in messages}
     head_of = dict(thread.messages.filter(key__in=keys).values_list("key", "head_number"))
     rows = [*thread.messages.filter(head_number__in={*head_of.values()}).order_by("number")]

@@ -117,9 +117,9 @@ def save_processed_signal(thread_id: int, key: str, contents: str, attributes: J
 
 
 def release_signals(thread_id: int, run_id: UUID, max_lost_runs: int) -> None:
-    """Let the signals wait again that a run took whose process died. Leave those that so many runs have lost.
+    """Let signals wait again that a run took before its process died, unless as many runs have lost them already.
 
-    A run that has stored its messages has answered them.
+    A run that has stored its messages has answered its signals.
     """
     if Message.objects.filter(thread=thread_id, run_id=run_id).exists():
         return
@@ -142,9 +142,9 @@ def refuse_signals(rows: Sequence[Message], reason: str) -> None:
 
 
 def take_over_signals(thread_id: int, keys: Collection[str], run_id: UUID, open_runs: Collection[UUID]) -> None:
-    """Let a run be the one that saw these signals, which its input processors have processed.
+    """Record that a run saw signals that failed runs had taken: its input processors have processed them.
 
-    The runs that took them before have failed. Those of runs that still work stay.
+    Signals of the open runs stay theirs.
     """
     if not keys:
         return

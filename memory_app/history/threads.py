@@ -53,10 +53,10 @@ def other_resource(key: str) -> Forbidden:
 def find_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread | None:
     """Return the thread with this key that the caller may read, or None. One of its own realm comes first.
 
-    With a named resource, a thread of that resource comes first, and one of somebody else is only found if it belongs
-    to it: otherwise whoever adds a participant would get what that one writes under the same key elsewhere. The
-    resource of a caller that serves only one is not compared. Raise Forbidden for a thread of another resource of the
-    realm, if the caller serves only one resource.
+    With a named resource, a thread of that resource comes first, and one of another realm is only found if it belongs
+    to that resource. Otherwise a participant who means a thread of their own would write into that of somebody else,
+    which has the same key. The resource of a caller that serves only one is not compared. Raise Forbidden for a thread
+    of another resource of the realm, if the caller serves only one resource.
     """
     named = "" if caller.is_bound else resource
     matching: list[Thread] = [

@@ -82,7 +82,7 @@ def create_task(call: BackgroundCall, depth: int) -> BackgroundTask:
 
 
 def unrepeated_key(call_id: str) -> str:
-    """Return the key of a call that is not repeated. Other calls of its run may have its ID, or one that begins so."""
+    """Return a unique key for a call that is not repeated: other calls of its run may have the same ID."""
     readable = call_id if len(call_id) <= MAX_READABLE_LENGTH else sha256_hex(call_id)
     return f"{readable}/{uuid7().hex}"
 

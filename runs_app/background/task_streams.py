@@ -57,7 +57,7 @@ class TaskObserver:
         return [pk for pk, (status, *_) in self.seen.items() if status in FINISHED_STATUSES]
 
     def skip_ended(self, tasks: BackgroundTaskQuerySet) -> None:
-        """Take ended tasks for seen, by their IDs: their times may be those of a clock that is behind."""
+        """Treat ended tasks as seen, by their IDs: a clock that is behind may have set their times."""
         self.seen |= {pk: (status, None, "") for pk, status in tasks.values_list("pk", "status")}
 
     def read(self, tasks: Iterable[BackgroundTask]) -> list[StreamChunk]:

@@ -34,7 +34,7 @@ def with_unique_call_ids(response: ModelResponse, history: Iterable[ModelMessage
 
 
 def unique_id(call_id: str, used: set[str], deps: RunDeps) -> str:
-    """Return the ID of the next call to which the model gives this one. A replay gives it the same."""
+    """Return the ID that the model gave to a call, with a suffix if another call has it. A replay returns the same."""
     deps.call_numbers[call_id] += 1
     number = deps.call_numbers[call_id]
     return call_id if number == 1 and call_id not in used else repeated_call_id(call_id, deps.run_id, number)

@@ -217,7 +217,7 @@ def with_run_context(function: Any, handler: ToolHandler) -> Any:
     while name in signature.parameters:
         name += "_"
     context = inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[RunDeps])
-    result: JSONValue = call
+    result: Any = call
     result.__signature__ = signature.replace(parameters=[context, *signature.parameters.values()])
     result.__annotations__ = {name: RunContext[RunDeps], **inspect.get_annotations(function, eval_str=True)}
     del result.__wrapped__  # otherwise inspection would use the signature of the wrapped function

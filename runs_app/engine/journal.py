@@ -76,7 +76,7 @@ class Journal:
         """Return the result of a step: that of an earlier process, or else what `body` returns.
 
         Raise JournalError if the step differs from that of the earlier process, RunInterrupted while the process
-        stops, and LeaseLost if another process may have claimed the run.
+        stops, and RunLeaseLost if another process may have claimed the run.
         """
         return await self.execute_step(identify_step(operation, arguments), body)
 

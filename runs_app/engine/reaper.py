@@ -64,7 +64,7 @@ def reap_once() -> None:
     for run in lost_runs():
         with logging_errors(log, "Run %s is lost and could not be queued.", run.pk):
             queue_again(run)
-    for run_id, parent_end in forgotten_runs():
+    for run_id, parent_end in untaken_runs():
         with logging_errors(log, "Run %s is queued and could not be dispatched.", run_id):
             if parent_end is not None:  # nobody will continue it
                 run_ends.cancel_queued(run_id)
@@ -126,7 +126,7 @@ def possibly_lost_runs(host: str) -> QuerySet[AgentRun]:
 
 
 @compiled_query
-def forgotten_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
+def untaken_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
     """Return the IDs of queued runs that no process has taken, the oldest first, and of child runs without a parent.
 
     The second value is the time at which the parent has ended. Child runs of background tasks outlive their parents.

@@ -88,7 +88,8 @@ class RunTree:
     ) -> CallSubAgent:
         """Return the function with which `run` calls its sub-agents. `execute_run` executes the child runs.
 
-        A background task is `in_task`. It knows the unique ID of its call, and its outages are not those of the run.
+        With `in_task`, a background task calls them: it passes the unique ID of its call, and does not stop the run
+        that started it where the database is away.
         """
         child_options = {name: options[name] for name in INHERITED_OPTIONS if name in options}
 

@@ -11,7 +11,7 @@ from runs_app.models import AgentRun
 
 
 def take_over_for_run(thread_id: int, keys: Collection[str], run_id: UUID) -> None:
-    """Let a run be the one that saw signals of runs that failed. The caller stores its messages with them."""
+    """Record that a run saw signals of failed runs. The caller stores its messages in the same transaction."""
     unfinished = AgentRun.objects.unfinished().filter(thread=thread_id).exclude(pk=run_id)
     take_over_signals(thread_id, keys, run_id, [*unfinished.values_list("pk", flat=True)] if keys else [])
 

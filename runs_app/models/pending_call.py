@@ -27,9 +27,9 @@ MAX_SUFFIX_LENGTH = 24  # characters
 
 
 def stored_call_id(call_id: str) -> str:
-    """Return the ID of a tool call as pending calls have it, and the keys of the steps of a durable run.
+    """Return the ID of a tool call as rows of pending calls and keys of steps have it. Long ones are hashed.
 
-    Both need the same ID: a segment counts its calls by these keys, and takes off those that wait by the IDs of rows.
+    Both must be the same: `Journal.uses_without` counts calls by the keys, and subtracts those of the rows.
     """
     if len(call_id) <= MAX_CALL_ID_LENGTH:
         return call_id
@@ -38,7 +38,7 @@ def stored_call_id(call_id: str) -> str:
 
 
 def repeated_call_id(call_id: str, run_id: UUID, number: int) -> str:
-    """Return the ID of a call to which the model gave that of another one: it is the `number`th with it in its run.
+    """Return an ID for a call that is the `number`th of its run to which the model gave this one.
 
     Every provider accepts the letters of the suffix.
     """

@@ -133,7 +133,10 @@ def delete_locked(model: type[Model], keys: Sequence[Any]) -> int | None:
 
 
 def lock_owners(model: type[Model], keys: Sequence[Any]) -> bool:
-    """Lock the threads of messages, the runs of calls, or runs with their child runs. Return False for a new one."""
+    """Lock what holds these rows: the threads of messages, the runs of calls, or runs with their child runs.
+
+    Return False if a child run was added meanwhile, which is not locked.
+    """
     if model is Message:
         lock_threads({*Message.objects.filter(pk__in=keys).values_list("thread", flat=True)})
         return True
@@ -188,9 +191,9 @@ def has_own_data(realm: str, before: datetime) -> bool:
 
 
 def delete_restored_copies(digest: str, before: datetime) -> int:
-    """Delete what is there of a forgotten resource although its row is not. Return the number of its approvals.
+    """Delete the approvals of a forgotten resource that has no row, and the copies of its runs: they have its hash.
 
-    Approvals and copies of runs outlive the resource, and have its hash.
+    Return the number of approvals.
     """
     count, calls = 0, PendingCall.objects.filter(resource_digest=digest, created_at__lt=before)
     while keys := [*calls.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:

@@ -100,7 +100,10 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
 
 
 def finish_reason_of_run(execution: RunExecution) -> str:
-    """Return the finish reason of the last step, unless that is of calls which are no calls of the API client."""
+    """Return the finish reason of the last step, or `stop` for one that ended the run with calls of its own tools.
+
+    For `tool-calls`, the API client would wait for calls that it has to execute.
+    """
     is_stopped = execution.prepared is not None and execution.prepared.deps.is_stopped
     reason = execution.recorder.finish_reason
     return "stop" if reason == "tool-calls" and (is_stopped or execution.answer is not None) else reason

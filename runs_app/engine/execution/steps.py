@@ -41,7 +41,7 @@ async def record_steps(
 def end_unless_last(node: Called, recorder: Recorder, deps: RunDeps) -> Called | None:
     """Record the end of a step whose tools were called. Return the node if only the next one shows how it ends.
 
-    A stop condition comes only now. A model may call tools together with its structured output, or is asked again.
+    A stop condition is asked after the calls. With a structured output, a model may call tools and answer in one step.
     """
     if {STOP_WHEN, STRUCTURED_OUTPUT} & deps.options.keys():
         return node

@@ -71,7 +71,7 @@ def runs_of_key(key_id: UUID) -> AgentRunQuerySet:
 
 
 def idempotency_id(user: User | None, key: str) -> UUID:
-    """Return a UUID that stands for an idempotency key of a user, or of whom an API key of the user serves."""
+    """Return a UUID that stands for an idempotency key of a user, or of those whom an API key of the user serves."""
     api_key = getattr(user, "api_key", None)
     served = (api_key.realm_owner, api_key.resource) if api_key is not None else WHOLE_USER
     # Two end users of a service may choose the same key. One must not get the run of the other.

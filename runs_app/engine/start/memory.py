@@ -63,7 +63,7 @@ def reject_missing_thread(agent: ResolvedAgent, run_input: RunInput, thread: Thr
 
 
 def memory_columns(agent: ResolvedAgent, user: User | None, name: ThreadName) -> ColumnValues:
-    """Return the thread and the resource of a run as columns, without a user or memory none.
+    """Return the columns with the thread and the resource of a run, or none without a user or a memory.
 
     A run that names neither has the resource of its caller. Keys for many resources have none, so neither has the run.
     Raise ThreadActive if another run of the thread is active, Conflict if the thread is full, and Forbidden if it

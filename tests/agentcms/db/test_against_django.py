@@ -22,7 +22,7 @@ from agents_app.models import Agent
 from evals_app.gates.enforcement import applying_gates
 from evals_app.models import Dataset, ReleaseGate
 from runs_app.approvals.expiry import runs_with_expired_calls
-from runs_app.engine.reaper import forgotten_runs, possibly_lost_runs
+from runs_app.engine.reaper import possibly_lost_runs, untaken_runs
 from runs_app.frequent_queries import (
     agent_to_run,
     calls_to_decide,
@@ -62,7 +62,7 @@ def calls_of_runs(user, agent, run):
     yield calls_to_decide, (2,), {"user": user}
     yield events_after, (), {"run_id": run.pk, "number": 1}
     yield possibly_lost_runs, ("here",), {}
-    yield forgotten_runs, (), {}
+    yield untaken_runs, (), {}
     yield runs_with_expired_calls, (), {}
 
 
