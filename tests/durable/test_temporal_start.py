@@ -1,18 +1,23 @@
 """The start and the stop of a worker while the server of Temporal starts, or does not respond."""
 
 import asyncio
+import os
+import signal
 import socket
 import threading
 from contextlib import closing
 from unittest.mock import Mock
 
 import pytest
+from temporalio.api.operatorservice.v1 import DeleteNamespaceRequest
+from temporalio.api.workflowservice.v1 import ListNamespacesRequest, RegisterNamespaceRequest
+from temporalio.client import Client
 
 from runs_app.engine.runners import messages, temporal
 from runs_app.engine.runners.temporal import TemporalRunner
 from tests.durable.local_workers import TEMPORAL_NAMESPACE
 from tests.durable.test_temporal_encryption import forward
-from tests.served import free_port
+from tests.served import free_port, wait_until
 
 DELAY = 1.5  # seconds until the server accepts connections
 
@@ -65,6 +70,66 @@ def test_a_worker_without_the_namespace_ends_with_the_reason(runner, settings, t
 
     with pytest.raises(RuntimeError, match="Namespace misspelt was not found"):
         runner.start_worker()
+
+
+@pytest.fixture
+def signals(monkeypatch):
+    """Return the signals that the process sends, in place of sending them."""
+    sent = []
+    monkeypatch.setattr(temporal.os, "kill", lambda process, number: sent.append((process, number)))
+    return sent
+
+
+def test_a_worker_that_fails_later_ends_its_process_with_the_reason(
+    runner, settings, temporal_server, monkeypatch, signals, caplog
+):
+    settings.TEMPORAL_ADDRESS, failure = temporal_server, asyncio.Event()
+
+    async def fail_later(worker):
+        await failure.wait()
+        raise RuntimeError("Activity worker failed")
+
+    monkeypatch.setattr(temporal.Worker, "run", fail_later)
+    monkeypatch.setattr(temporal.Worker, "is_running", True)
+    runner.start_worker()
+
+    runner.loop.call_soon_threadsafe(failure.set)
+    wait_until(lambda: signals, 20, "the end of the worker")
+
+    assert signals == [(os.getpid(), signal.SIGTERM)]
+    assert "This worker cannot execute runs any more and ends: RuntimeError: Activity worker failed" in caplog.text
+
+
+@pytest.mark.drill
+def test_a_worker_whose_namespace_is_deleted_ends_its_process(runner, settings, temporal_server, signals, caplog):
+    """The library notices it when the poll in progress ends, after about a minute."""
+    settings.TEMPORAL_ADDRESS, settings.TEMPORAL_NAMESPACE = temporal_server, "short-lived"
+    runner.call(create_namespace(temporal_server, "short-lived")).result(60)
+    runner.start_worker()
+
+    runner.call(delete_namespace(runner.client, "short-lived")).result(60)
+    wait_until(lambda: signals, 240, "the end of the worker")
+
+    assert signals == [(os.getpid(), signal.SIGTERM)]
+    assert "This worker cannot execute runs any more and ends: " in caplog.text
+
+
+async def create_namespace(address, name):
+    client = await Client.connect(address)
+    request = RegisterNamespaceRequest(namespace=name)
+    request.workflow_execution_retention_period.FromSeconds(24 * 3600)
+    await client.workflow_service.register_namespace(request)
+    while name not in await namespaces(client):
+        await asyncio.sleep(0.1)
+
+
+async def namespaces(client):
+    answer = await client.workflow_service.list_namespaces(ListNamespacesRequest())
+    return [namespace.namespace_info.name for namespace in answer.namespaces]
+
+
+async def delete_namespace(client, name):
+    await client.operator_service.delete_namespace(DeleteNamespaceRequest(namespace=name))
 
 
 def test_a_worker_stops_while_the_server_hangs(runner, monkeypatch):

@@ -9,6 +9,9 @@ Imports temporalio, an optional dependency. Only `get_runner` imports this modul
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -22,8 +25,11 @@ from temporalio.envconfig import ClientConfig
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
+from agentcms.logs import describe_service_error
 from runs_app.engine.runners.messages import MESSAGE_TIMEOUT, MessageRunner
 from runs_app.engine.runners.temporal_workflow import TEMPORAL_WORKFLOW, PerformRun, perform_activity
+
+log = logging.getLogger(__name__)
 
 TASK_QUEUE = "agentcms-runs"
 SERVER_TIMEOUT = 30.0  # seconds in which a worker finds a server that is ready
@@ -107,9 +113,21 @@ class TemporalRunner(MessageRunner):
             await asyncio.wait([self.running], timeout=START_POLL_INTERVAL)
             if self.running.done():  # as if the namespace does not exist
                 self.running.result()
+        self.running.add_done_callback(end_process_after_failure)
 
     def drain(self) -> None:
         super().drain()
         if self.worker is not None:
             with suppress(TimeoutError):  # a server that hangs; the runs are handed over
                 self.call(self.worker.shutdown()).result(WORKER_STOP_TIMEOUT)
+
+
+def end_process_after_failure(running: asyncio.Future[None]) -> None:
+    """End this process if its worker has failed, as after its namespace was deleted, so that it is started again.
+
+    It would look healthy but execute no run.
+    """
+    error = None if running.cancelled() else running.exception()
+    if error is not None:
+        log.critical("This worker cannot execute runs any more and ends: %s", describe_service_error(error))
+        os.kill(os.getpid(), signal.SIGTERM)
