@@ -33,9 +33,9 @@ class SeenForm(forms.Form):
         """Return whether the stored values are not those that the user has seen. The form must be cleaned."""
         return self.cleaned_data.get("seen", "") not in ("", self.mark)
 
-    def ask_to_replace(self, message: str = CHANGED_MESSAGE) -> None:
+    def ask_to_replace(self, message: str = CHANGED_MESSAGE, field: str | None = None) -> None:
         """Report that somebody else has changed the values. The form, sent again, replaces them."""
         data = cast("QueryDict", self.data).copy()
         data["seen"] = self.mark
         self.data = data
-        self.add_error(None, message)
+        self.add_error(field, message)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django import forms
-from django.http import QueryDict
 
+from agentcms.web.seen_form import SeenForm
 from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
@@ -136,7 +136,7 @@ REVIEW_CHANGED_MESSAGE = (
 )
 
 
-class ReviewForm(forms.Form):
+class ReviewForm(SeenForm):
     """The review of a result by people."""
 
     review = forms.ChoiceField(
@@ -144,14 +144,6 @@ class ReviewForm(forms.Form):
     )
     tags = KeysField(required=False, help_text="Separated by commas. A tag with a comma is in quotes.")
     comment = forms.CharField(required=False, max_length=MAX_TEXT_LENGTH, widget=forms.Textarea(attrs={"rows": 2}))
-    seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)  # the mark of what it replaces
-
-    def ask_to_replace(self, mark: str) -> None:
-        """Report that another person has saved another review. The form, sent again, replaces that one."""
-        data = cast("QueryDict", self.data).copy()
-        data["seen"] = mark
-        self.data = data
-        self.add_error("review", REVIEW_CHANGED_MESSAGE)
 
     def clean_tags(self) -> list[str]:
         tags: list[str] = self.cleaned_data["tags"]

@@ -24,7 +24,7 @@ from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_see
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
 from evals_app.experiments.summary import count_scorer_errors
-from evals_app.forms.experiments import ReviewForm
+from evals_app.forms.experiments import REVIEW_CHANGED_MESSAGE, ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 from evals_app.views.formats import duration_text, result_duration_text
@@ -122,7 +122,8 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
         raise Http404
     form = ReviewForm(request.POST, auto_id=f"{result.pk}_%s")
     if form.is_valid() and not store_seen_review(result, form.columns, form.cleaned_data["seen"]):
-        form.ask_to_replace(review_mark(result))
+        form.mark = review_mark(result)
+        form.ask_to_replace(REVIEW_CHANGED_MESSAGE, "review")
     # The filters and the number of the page, to which the redirect returns.
     query = request.POST.get("query", "")[:200]
     if is_htmx(request):
