@@ -85,6 +85,15 @@ class CheckedListMixin:
         messages.add_message(request, level, text if count == selected else f"{text} {hint}".rstrip())
 
 
+class WithoutBulkDeletionMixin:
+    """A mixin without Django's deletion of selected rows, whose question names no agents that lose something."""
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions: dict[str, Any] = super().get_actions(request)  # type: ignore[misc]
+        actions.pop("delete_selected", None)
+        return actions
+
+
 class OwnerFilter(admin.SimpleListFilter):
     """A filter by the teams of the rows that the user sees. That of Django has no choice for Shared."""
 

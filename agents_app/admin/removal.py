@@ -15,7 +15,7 @@ from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from access_app.admin_access import confirmation_page
+from access_app.admin_access import WithoutBulkDeletionMixin, confirmation_page
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.plural import pluralize
@@ -28,14 +28,8 @@ from agents_app.models import Agent, AgentIndex
 DONE_VERBS = {"delete": "Deleted", "archive": "Archived", "unarchive": "Unarchived"}
 
 
-class AgentRemovalAdmin(admin.ModelAdmin):
+class AgentRemovalAdmin(WithoutBulkDeletionMixin, admin.ModelAdmin):
     """The delete page of an agent, and the actions that delete, archive and unarchive the selected agents."""
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions without Django's own deletion, which asks for nothing but a click."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

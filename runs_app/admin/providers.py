@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import CheckedListMixin, LockedChangeMixin
+from access_app.admin_access import CheckedListMixin, LockedChangeMixin, WithoutBulkDeletionMixin
 from agentcms.wire.canonical import canonical
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Kind, registry
@@ -124,7 +124,7 @@ class ProviderForm(forms.ModelForm):
 
 
 @admin.register(ModelProvider)
-class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
+class ModelProviderAdmin(WithoutBulkDeletionMixin, LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
     """Admin for superusers only: API keys cost money, and prompts are sent to the base URL."""
 
     form = ProviderForm
@@ -159,12 +159,6 @@ class ModelProviderAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
             if names:
                 and_more = f" and {more} more" if more else ""
                 messages.warning(request, f"These agents will not answer: {', '.join(names)}{and_more}.")
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions without Django's own deletion, which names no agents."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

@@ -18,7 +18,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import CheckedListMixin, LockedChangeMixin
+from access_app.admin_access import CheckedListMixin, LockedChangeMixin, WithoutBulkDeletionMixin
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import team_choices
 from agentcms.errors import ApiError
@@ -57,7 +57,7 @@ class SuperuserAdmin(LockedChangeMixin, CheckedListMixin, admin.ModelAdmin):
 
 
 @admin.register(AcpAgent)
-class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
+class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdmin):
     """Admin of ACP agents: policy, limits, environment, and switching off."""
 
     form = AcpAgentForm
@@ -66,12 +66,6 @@ class AcpAgentAdmin(RefusedCommandsMixin, SuperuserAdmin):
     list_filter = ("permissions", "is_enabled")
     search_fields = ("key", "title", "description")
     actions = ("enable", "disable")
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions without Django's own deletion, which names no agents."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     def get_readonly_fields(self, request: HttpRequest, obj: AcpAgent | None = None) -> tuple[str, ...]:
         return ("key", "stored_environment") if obj else ()

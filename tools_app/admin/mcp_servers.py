@@ -16,7 +16,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, WithoutBulkDeletionMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError
@@ -48,7 +48,9 @@ EDITED_COLUMNS = (*SERVER_SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_head
 
 
 @admin.register(McpServer)
-class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin):
+class McpServerAdmin(
+    WithoutBulkDeletionMixin, LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin
+):
     """Admin of the servers of a user's teams. Managers change them; of the shared ones only managers of staff."""
 
     form = McpServerForm
@@ -147,12 +149,6 @@ class McpServerAdmin(LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, 
         if row is not None:
             context |= used_by_context(request.user, find_agents_using_server(row), EFFECT_ON_AGENTS)
         return super().delete_view(request, object_id, context)
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions without Django's own deletion, which names no agents."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
 
     def list_tools(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Test the connection and list the tools in a job, whose page shows the result."""
