@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from django.http import QueryDict
+from django.utils.http import urlencode
 
 
 class Chip(NamedTuple):
@@ -13,6 +14,11 @@ class Chip(NamedTuple):
     name: str
     value: str
     without: str
+
+
+def encode_query(**values: str | int) -> str:
+    """Return the query of a URL, without blank values."""
+    return urlencode({name: value for name, value in values.items() if value})
 
 
 class ListState:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
+from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import selectable_owners
@@ -43,13 +42,8 @@ def list_context(request: HttpRequest) -> TemplateContext:
     if search := request.GET.get("q", ""):
         datasets = datasets.filter(contains_text("name", search))
     page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    query = query_of({"q": search, "archived": "yes" if archived else ""})
+    query = encode_query(q=search, archived="yes" if archived else "")
     return {"nav": "evals", "page": page, "search": search, "archived": archived, "query": query}
-
-
-def query_of(values: dict[str, str]) -> str:
-    """Return the query of an address, without blank values."""
-    return urlencode({name: value for name, value in values.items() if value})
 
 
 @require_safe
@@ -69,7 +63,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "page": page,
         "rows": [item_row(item) for item in page],
         "search": search,
-        "query": query_of({"q": search, "version": "" if old_version is None else str(old_version)}),
+        "query": encode_query(q=search, version="" if old_version is None else str(old_version)),
         "old_version": old_version,
         "may_edit": may_edit(request, row) and old_version is None,
         "may_delete": granted_covers(request.user, Role.PUBLISHER, row.granted),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -18,6 +17,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
+from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
 from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_seen_review
@@ -69,11 +69,6 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **unfinished_work(row),
     }
     return render(request, "evals/experiment.html", context)
-
-
-def encode_query(**values: object) -> str:
-    """Return the query of a URL, without blank values."""
-    return urlencode({name: value for name, value in values.items() if value})
 
 
 def unfinished_work(row: Experiment) -> TemplateContext:
