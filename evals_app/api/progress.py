@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 
 from django.db import close_old_connections
 from django.http import HttpResponse, StreamingHttpResponse
@@ -18,7 +17,7 @@ from evals_app.api.lookups import get_experiment
 from evals_app.models import Experiment
 from runs_app.api.stream_responses import EventStreamNegotiation, stream_head_response, stream_of_blocks
 from runs_app.events.stream_access import StreamAccess
-from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, StreamSlot, stopping
+from runs_app.events.streams import DONE_BLOCK, HEARTBEAT, KEEP_ALIVE, ServerSentEvents, StreamSlot, stopping
 
 PROGRESS_INTERVAL = 0.5  # seconds between two reads of the row
 PROGRESS_COLUMNS = (
@@ -67,42 +66,36 @@ def progress_block(experiment: Experiment) -> bytes:
     return f"data: {canonical(body)}\n\n".encode()
 
 
-class ProgressStream:
-    """An event for each change of the progress. It occupies a slot until it is closed.
+class ProgressStream(ServerSentEvents):
+    """An event for each change of the progress.
 
-    It ends without `[DONE]` when the experiment was deleted, or its reader may no longer see it.
+    The stream ends without `[DONE]` when the experiment was deleted, or its reader may no longer see it.
     """
 
     def __init__(self, experiment: Experiment, slot: StreamSlot) -> None:
-        self.experiment, self.slot = experiment, slot
+        super().__init__(slot)
+        self.experiment = experiment
         self.access = StreamAccess(
             slot.user, lambda: Experiment.objects.for_user(slot.user).filter(pk=experiment.pk).exists()
         )
-        self.blocks = self._blocks()
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self.blocks
-
-    def _blocks(self) -> Generator[bytes, None, None]:
+    def generate_blocks(self) -> Iterator[bytes]:
         sent, sent_at = b"", 0.0
-        try:
-            while True:
-                block = progress_block(self.experiment)
-                if block != sent or time.monotonic() - sent_at >= HEARTBEAT:
-                    yield block if block != sent else KEEP_ALIVE
-                    sent, sent_at = block, time.monotonic()
-                if self.experiment.is_finished or stopping.is_set():
-                    break
-                close_old_connections()  # return the connection while waiting
-                stopping.wait(PROGRESS_INTERVAL)
-                if not read_through_outage(stopping, self.refresh):
-                    return
-                if read_through_outage(stopping, self.access.has_ended):
-                    return
-            if self.experiment.is_finished:
-                yield DONE_BLOCK
-        finally:
-            self.slot.release()
+        while True:
+            block = progress_block(self.experiment)
+            if block != sent or time.monotonic() - sent_at >= HEARTBEAT:
+                yield block if block != sent else KEEP_ALIVE
+                sent, sent_at = block, time.monotonic()
+            if self.experiment.is_finished or stopping.is_set():
+                break
+            close_old_connections()  # return the connection while waiting
+            stopping.wait(PROGRESS_INTERVAL)
+            if not read_through_outage(stopping, self.refresh):
+                return
+            if read_through_outage(stopping, self.access.has_ended):
+                return
+        if self.experiment.is_finished:
+            yield DONE_BLOCK
 
     def refresh(self) -> bool:
         """Read the row again. Return False if it was deleted."""
@@ -111,8 +104,3 @@ class ProgressStream:
         except Experiment.DoesNotExist:
             return False
         return True
-
-    def close(self) -> None:
-        with suppress(ValueError):  # another thread may be executing the generator
-            self.blocks.close()
-        self.slot.release()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -18,7 +17,15 @@ from agentcms.db.outages import read_through_outage
 from memory_app.realms import refresh_credentials
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
 from runs_app.events.stream_chunks import StreamChunk, encode_chunk
-from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
+from runs_app.events.streams import (
+    HEARTBEAT,
+    KEEP_ALIVE,
+    Batch,
+    ServerSentEvents,
+    StreamSlot,
+    follow_events,
+    stopping,
+)
 from runs_app.events.thread_streams import CLOCK_TOLERANCE
 from runs_app.models import BackgroundTask, BackgroundTaskDelivery
 from runs_app.models.background_task import BackgroundTaskQuerySet, TaskStatus
@@ -102,20 +109,16 @@ def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[S
         stopping.wait(TASK_POLL_INTERVAL)
 
 
-class TaskStream:
-    """The changes of background tasks as server-sent events. It occupies a slot until it is closed.
+class TaskStream(ServerSentEvents):
+    """The changes of background tasks.
 
     `tasks` returns those that the user may see now.
     """
 
     def __init__(self, tasks: Callable[[], BackgroundTaskQuerySet], user: Caller, slot: StreamSlot) -> None:
-        self.slot = slot
+        super().__init__(slot)
         self.user = user
         self.tasks = tasks
-        self.blocks = self._blocks()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self.blocks
 
     def visible_tasks(self) -> BackgroundTaskQuerySet:
         """Return the tasks that the user may see, who may be no superuser any more."""
@@ -123,25 +126,17 @@ class TaskStream:
             read_through_outage(stopping, refresh_credentials, self.user)
         return self.tasks()
 
-    def _blocks(self) -> Generator[bytes, None, None]:
-        try:
-            yield KEEP_ALIVE  # the response headers are sent with the first bytes
-            for chunks in follow_tasks(self.visible_tasks):
-                # Memberships are part of the query of the tasks, but a revoked key is not.
-                if not read_through_outage(stopping, refresh_credentials, self.user):
-                    return
-                close_old_connections()  # return the connection while waiting; the reader may be slow
-                yield (
-                    b"".join(b"data: %s\n\n" % encode_chunk(chunk["payload"]["runId"], chunk) for chunk in chunks)
-                    or KEEP_ALIVE
-                )
-        finally:
-            self.slot.release()
-
-    def close(self) -> None:
-        with suppress(ValueError):  # another thread may be executing the generator
-            self.blocks.close()
-        self.slot.release()
+    def generate_blocks(self) -> Iterator[bytes]:
+        yield KEEP_ALIVE  # the response headers are sent with the first bytes
+        for chunks in follow_tasks(self.visible_tasks):
+            # Memberships are part of the query of the tasks, but a revoked key is not.
+            if not read_through_outage(stopping, refresh_credentials, self.user):
+                return
+            close_old_connections()  # return the connection while waiting; the reader may be slow
+            yield (
+                b"".join(b"data: %s\n\n" % encode_chunk(chunk["payload"]["runId"], chunk) for chunk in chunks)
+                or KEEP_ALIVE
+            )
 
 
 # --- Until idle

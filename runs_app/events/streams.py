@@ -190,10 +190,36 @@ class StreamSlot:
             stream_slots.release(self.user_id)
 
 
-class EventStream:
-    """The events of a run as server-sent events. It occupies a slot until it is closed, even if never read.
+class ServerSentEvents:
+    """The base of streams of server-sent events. A stream occupies a slot until it is closed, even if never read."""
 
-    It ends without `[DONE]` when its reader may no longer read the run.
+    def __init__(self, slot: StreamSlot) -> None:
+        self.slot = slot
+        self.blocks = self._release_at_end()
+
+    def generate_blocks(self) -> Iterator[bytes]:
+        """Yield the events, and from time to time KEEP_ALIVE."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.blocks
+
+    def _release_at_end(self) -> Generator[bytes, None, None]:
+        try:
+            yield from self.generate_blocks()
+        finally:
+            self.slot.release()
+
+    def close(self) -> None:
+        with suppress(ValueError):  # another thread may be executing the generator
+            self.blocks.close()
+        self.slot.release()
+
+
+class EventStream(ServerSentEvents):
+    """The events of a run.
+
+    The stream ends without `[DONE]` when its reader may no longer read the run.
 
     A block is `data: {chunk}`, preceded by `id: {number}` if `numbered`. The published client only accepts blocks
     that start with `data: ` and contain nothing else. `redacted` streams contain only the answer. `first_chunks` come
@@ -213,7 +239,7 @@ class EventStream:
         convert: ChunkConverter | None = None,
         batches: Iterator[Batch] | None = None,
     ) -> None:
-        self.slot = slot
+        super().__init__(slot)
         self.run_id = run_id
         self.numbered = numbered
         self.redacted = redacted
@@ -221,23 +247,16 @@ class EventStream:
         self.convert = convert
         self.batches = follow_events(run_id, after) if batches is None else batches
         self.access = StreamAccess(slot.user, lambda: is_run_visible(slot.user, run_id, details=not redacted))
-        self.blocks = self._blocks()
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self.blocks
-
-    def _blocks(self) -> Generator[bytes, None, None]:
-        try:
-            # The response headers are sent with the first bytes.
-            yield b"".join(self._block(None, chunk) for chunk in self.first_chunks) or KEEP_ALIVE
-            for batch in self.batches:
-                if read_through_outage(stopping, self.access.has_ended):
-                    return
-                yield from self._pieces(batch)
-            if not stopping.is_set():
-                yield DONE_BLOCK
-        finally:
-            self.slot.release()
+    def generate_blocks(self) -> Iterator[bytes]:
+        # The response headers are sent with the first bytes.
+        yield b"".join(self._block(None, chunk) for chunk in self.first_chunks) or KEEP_ALIVE
+        for batch in self.batches:
+            if read_through_outage(stopping, self.access.has_ended):
+                return
+            yield from self._pieces(batch)
+        if not stopping.is_set():
+            yield DONE_BLOCK
 
     def _pieces(self, batch: Batch) -> Iterator[bytes]:
         """Yield the blocks of a batch. Small ones are joined, and large ones are sent one after the other."""
@@ -260,11 +279,6 @@ class EventStream:
         if self.convert is None:
             return b"%sdata: %s\n\n" % (event_id, encode_chunk(self.run_id, data))
         return b"".join(b"data: %s\n\n" % encode_chunk(self.run_id, chunk) for chunk in self.convert(data))
-
-    def close(self) -> None:
-        with suppress(ValueError):  # another thread may be executing the generator
-            self.blocks.close()
-        self.slot.release()
 
 
 def stop_streams() -> None:

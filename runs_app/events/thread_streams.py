@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Generator, Iterator, Set
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Set
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -153,33 +153,26 @@ class RunSubscriptions:
         return bool(added)
 
 
-class ThreadStream:
-    """The stream as server-sent events. It occupies a slot until it is closed, even if never read."""
+class ThreadStream(streams.ServerSentEvents):
+    """The events of the runs and the signals of a thread."""
 
     def __init__(self, thread: Thread, caller: MemoryCaller, slot: streams.StreamSlot) -> None:
-        self.slot = slot
+        super().__init__(slot)
         self.reader = ThreadReader(thread, caller)
         try:
             self.reader.begin()
         except BaseException:  # nobody gets a stream whose end would release the slot
             slot.release()
             raise
-        self.generator = self._blocks()
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self.generator
-
-    def _blocks(self) -> Generator[bytes, None, None]:
-        try:
-            yield streams.KEEP_ALIVE  # the response headers are sent with the first bytes
-            with notifier.subscribe(thread_channel(self.reader.thread.pk)) as woken:
-                subscriptions = RunSubscriptions(woken)
-                try:
-                    yield from self._follow(woken, subscriptions)
-                finally:
-                    subscriptions.follow(set())
-        finally:
-            self.slot.release()
+    def generate_blocks(self) -> Iterator[bytes]:
+        yield streams.KEEP_ALIVE  # the response headers are sent with the first bytes
+        with notifier.subscribe(thread_channel(self.reader.thread.pk)) as woken:
+            subscriptions = RunSubscriptions(woken)
+            try:
+                yield from self._follow(woken, subscriptions)
+            finally:
+                subscriptions.follow(set())
 
     def _follow(self, woken: threading.Event, subscriptions: RunSubscriptions) -> Iterator[bytes]:
         sent_at = time.monotonic()
@@ -197,8 +190,3 @@ class ThreadStream:
                 sent_at = time.monotonic()
             if not has_more:
                 woken.wait(notifier.poll_interval(streams.EVENT_POLL_INTERVAL))
-
-    def close(self) -> None:
-        with suppress(ValueError):  # another thread may be executing the generator
-            self.generator.close()
-        self.slot.release()
