@@ -79,3 +79,57 @@ def test_changed_settings_of_a_knowledge_base_are_not_lost(visit: Any, api: http
     assert is_asked(page)
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".toast")).to_contain_text("was saved.")
+
+
+def test_the_reason_of_a_declined_call_is_not_lost(visit: Any, api: httpx.Client):
+    agent = f"clerk-{uuid.uuid4().hex[:8]}"
+    create_agent(api, agent, tools=["issue-refund"], model={"provider": "demo", "name": "storyteller"})
+    body = {"messages": 'issue-refund {"order": "A-1", "amount": 180}'}
+    run = api.post(f"/api/agents/{agent}/generate", json=body).raise_for_status().json()["runId"]
+    page = visit().goto(f"/runs/{run}")
+    page.get_by_role("link", name="Decline").click()
+    reason = page.get_by_label("Reason")
+    expect(reason).to_be_focused()
+    assert not is_asked(page)
+
+    reason.fill("Too much.")
+
+    assert is_asked(page)
+    page.get_by_role("button", name="Decline").click()
+    expect(reason).to_have_count(0)
+    assert not is_asked(page)
+
+
+def test_a_gate_that_is_not_saved_yet_is_not_lost(visit: Any, served: Any, agent: str):
+    with served.client(served.keys["root"]) as root:
+        post(root, "/datasets", {"name": f"Exam {uuid.uuid4().hex[:8]}"})
+    page = visit("root").goto(f"/agents/{agent}/gates/add")
+    assert not is_asked(page)
+
+    page.get_by_label("Minimum").fill("0.9")
+
+    assert is_asked(page)
+
+
+def test_the_options_of_an_experiment_are_not_lost(visit: Any, served: Any, agent: str):
+    with served.client(served.keys["root"]) as root:
+        dataset = post(root, "/datasets", {"name": f"Exam {uuid.uuid4().hex[:8]}"})["id"]
+        post(root, f"/datasets/{dataset}/items", {"input": "When do you open?", "groundTruth": "At nine."})
+    page = visit("root").goto(f"/datasets/{dataset}/experiments/start")
+    assert not is_asked(page)
+
+    page.get_by_label("Name").fill("Before the holidays")
+
+    assert is_asked(page)
+
+
+def test_a_changed_choice_of_notices_is_not_lost(visit: Any):
+    page = visit().goto("/account/notices")
+    box = page.get_by_label("E-mail me about calls that wait")
+    assert not is_asked(page)
+
+    box.click()
+
+    assert is_asked(page)
+    box.click()
+    assert not is_asked(page)
