@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
@@ -16,7 +17,8 @@ SQLITE_LOCKED = "database is locked"
 def no_lock_wait() -> Iterator[None]:
     """Raise OperationalError where a statement of the block would wait for a row or for the database file."""
     if connection.vendor == "sqlite":
-        with _busy_timeout(SHORT_TIMEOUT, connection.settings_dict["OPTIONS"]["timeout"] * 1000):
+        sqlite: Any = connection  # `agentcms.db.backends.sqlite3`
+        with sqlite.waiting_at_most(SHORT_TIMEOUT / 1000):
             yield
     else:
         # SET LOCAL has no effect outside of a transaction.
@@ -30,15 +32,6 @@ def no_lock_wait() -> Iterator[None]:
 def is_lock_timeout(error: OperationalError) -> bool:
     """Return whether a statement has waited too long for a lock, so that others may succeed."""
     return getattr(error.__cause__, "sqlstate", None) in LOCK_STATES or SQLITE_LOCKED in str(error)
-
-
-@contextmanager
-def _busy_timeout(milliseconds: int, usual_milliseconds: int) -> Iterator[None]:
-    _execute(f"PRAGMA busy_timeout = {milliseconds}")
-    try:
-        yield
-    finally:
-        _execute(f"PRAGMA busy_timeout = {usual_milliseconds}")
 
 
 def _execute(statement: str) -> None:

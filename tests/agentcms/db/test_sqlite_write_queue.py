@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from django.db import OperationalError
@@ -95,13 +96,22 @@ def test_the_lock_of_a_killed_process_is_released(path):
         WriterQueue(path).acquire(10)
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("end", ["commit", "rollback", "close"])
-def test_every_end_of_a_transaction_releases_the_lock(tmp_path, end):
-    connection = ConnectionHandler({"default": sqlite_config(str(tmp_path / "agents.sqlite3"), LOCK_TIMEOUT)})[
-        "default"
-    ]
+@pytest.fixture
+def connection(tmp_path, django_db_blocker):
+    """Return a connection to a database of its own, with a table."""
+    with django_db_blocker.unblock():
+        config = sqlite_config(str(tmp_path / "agents.sqlite3"), LOCK_TIMEOUT)
+        connection = ConnectionHandler({"default": config})["default"]
+        connection.inc_thread_sharing()
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE names (name TEXT)")
+            cursor.execute("INSERT INTO names VALUES ('Porter')")
+        yield connection
+        connection.close()
 
+
+@pytest.mark.parametrize("end", ["commit", "rollback", "close"])
+def test_every_end_of_a_transaction_releases_the_lock(connection, end):
     connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
     path = connection.queue.path
     with pytest.raises(OperationalError):
@@ -109,3 +119,48 @@ def test_every_end_of_a_transaction_releases_the_lock(tmp_path, end):
     getattr(connection, end)()
 
     WriterQueue(path).acquire(10)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["INSERT INTO names VALUES ('Cook')", "UPDATE names SET name = 'Cook'", "DELETE FROM names", "delete from names"],
+)
+def test_a_write_without_a_transaction_waits_for_its_turn(connection, statement):
+    path = connection.queue.path
+    first = WriterQueue(path)
+    first.acquire(10)
+
+    def write():
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    wait_until(lambda: count_waiting(path) == 1, what="the writer in line")
+    with connection.cursor() as cursor:
+        assert cursor.execute("SELECT name FROM names").fetchall() == [("Porter",)]  # reads do not queue
+    first.release()
+    writer.join(30)
+
+    with connection.cursor() as cursor:
+        assert cursor.execute("SELECT name FROM names").fetchall() != [("Porter",)]
+    WriterQueue(path).acquire(10)
+
+
+def test_a_write_that_fails_releases_the_lock(connection):
+    with connection.cursor() as cursor, pytest.raises(OperationalError):
+        cursor.execute("INSERT INTO nowhere VALUES (1)")
+
+    WriterQueue(connection.queue.path).acquire(10)
+
+
+def test_a_write_that_must_not_wait_leaves_the_line_at_once(connection):
+    WriterQueue(connection.queue.path).acquire(10)
+    began = time.monotonic()
+
+    with connection.waiting_at_most(0.01), connection.cursor() as cursor, pytest.raises(OperationalError):
+        cursor.execute("DELETE FROM names")
+
+    assert time.monotonic() - began < LOCK_TIMEOUT / 2
+    with connection.cursor() as cursor:
+        assert cursor.execute("PRAGMA busy_timeout").fetchall() == [(LOCK_TIMEOUT * 1000,)]

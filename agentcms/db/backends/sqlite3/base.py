@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
@@ -11,6 +13,9 @@ from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 Base: Any = base.DatabaseWrapper  # its stubs lack the methods that are overridden here
+
+DEFAULT_LOCK_TIMEOUT = 5.0  # seconds; that of the module sqlite3
+WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
 class WriterQueue:
@@ -50,19 +55,46 @@ class WriterQueue:
 
 
 class DatabaseWrapper(Base):
-    """A connection whose writers queue before BEGIN IMMEDIATE.
+    """A connection whose writers queue before BEGIN IMMEDIATE, and before a write outside of a transaction.
 
     SQLite itself retries after growing pauses, so that some writers starve: with eight of them, one edit in twenty
-    took half a second. In the queue it takes a tenth of that.
+    took half a second, and a single UPDATE waited for seconds during an import. In the queue they take a tenth of it.
     """
 
     queue: WriterQueue | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lock_timeout: float = self.settings_dict["OPTIONS"].get("timeout", DEFAULT_LOCK_TIMEOUT)  # seconds
+        # Not a bound method: in a reference cycle, the connection of a thread that ends would stay open.
+        self.execute_wrappers.append(execute_in_queue)
+
+    @contextmanager
+    def waiting_at_most(self, seconds: float) -> Iterator[None]:
+        """Let the writes of the block wait for so long at most, and then raise OperationalError."""
+        usual = self.lock_timeout
+        self._set_lock_timeout(seconds)
+        try:
+            yield
+        finally:
+            self._set_lock_timeout(usual)
+
+    def _set_lock_timeout(self, seconds: float) -> None:
+        self.lock_timeout = seconds
+        with self.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
+    @contextmanager
+    def queued(self) -> Iterator[None]:
+        """Hold the queue for the writes of the block, which need no transaction."""
+        self._enter_queue()
+        try:
+            yield
+        finally:
+            self._release_queue()
+
     def _start_transaction_under_autocommit(self) -> None:
-        if self.queue is None and not self.is_in_memory_db():
-            self.queue = WriterQueue(f"{self.settings_dict['NAME']}-queue")
-        if self.queue is not None:
-            self.queue.acquire(self.settings_dict["OPTIONS"]["timeout"])
+        self._enter_queue()
         try:
             super()._start_transaction_under_autocommit()
         except BaseException:  # neither a commit nor a rollback follows, which would release the queue
@@ -89,6 +121,12 @@ class DatabaseWrapper(Base):
                 self.queue.close()
                 self.queue = None
 
+    def _enter_queue(self) -> None:
+        if self.queue is None and not self.is_in_memory_db():
+            self.queue = WriterQueue(f"{self.settings_dict['NAME']}-queue")
+        if self.queue is not None:
+            self.queue.acquire(self.lock_timeout)
+
     def _release_queue(self) -> None:
         if self.queue is not None:
             self.queue.release()
@@ -103,3 +141,15 @@ class DatabaseWrapper(Base):
     def run_statements(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
         """Execute statements in order and return the rows of each. SQLite has no round trips to save."""
         return [self.run_statement(sql, parameters) for sql, parameters in statements]
+
+
+def execute_in_queue(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """Execute a statement, in the queue of writers if it writes outside of a transaction.
+
+    Django calls it for each statement, see `connection.execute_wrapper`.
+    """
+    connection: DatabaseWrapper = context["connection"]
+    if not connection.autocommit or not sql[:7].upper().startswith(WRITES):
+        return execute(sql, params, many, context)
+    with connection.queued():
+        return execute(sql, params, many, context)
