@@ -35,17 +35,17 @@ def assert_error(answer, status, code):
 
 
 @pytest.mark.parametrize("path", ["", "/items", "/experiments", "/versions", "/export"])
-def test_an_unknown_dataset(caller, path):
+def test_an_unknown_dataset_is_not_found(caller, path):
     assert_error(caller.get(f"/api/datasets/nobody{path}"), 404, "DATASET_NOT_FOUND")
 
 
-def test_an_experiment_without_items(caller):
+def test_an_experiment_without_items_is_refused(caller):
     make_dataset()
 
     assert_error(caller.post(EXPERIMENTS, {"targetType": "agent", "targetId": "clerk"}), 409, "EXPERIMENT_NO_ITEMS")
 
 
-def test_an_unknown_target(caller):
+def test_an_unknown_target_is_not_found(caller):
     make_dataset("One")
 
     assert_error(
@@ -53,7 +53,7 @@ def test_an_unknown_target(caller):
     )
 
 
-def test_a_result_for_a_finalized_experiment(caller):
+def test_a_finalized_experiment_takes_no_result(caller):
     dataset = make_dataset("One")
     path, item = external(caller), str(dataset.items.get().pk)
     assert caller.post(f"{path}/results", {"itemId": item, "output": "Yes"}).status_code in (200, 201)
@@ -67,7 +67,7 @@ def test_a_result_for_a_finalized_experiment(caller):
     assert caller.post(f"{path}/finalize").body["status"] == "completed"  # a repeated call changes nothing
 
 
-def test_a_run_of_an_item_of_a_finalized_experiment(caller):
+def test_a_finalized_experiment_runs_no_item(caller):
     dataset = make_dataset("One")
     body = {"start": False, "targetType": "agent", "targetId": "clerk"}
     path = f"{EXPERIMENTS}/{caller.post(EXPERIMENTS, body).body['id']}"
@@ -78,7 +78,7 @@ def test_a_run_of_an_item_of_a_finalized_experiment(caller):
     assert_error(late, 409, "EXPERIMENT_ALREADY_FINALIZED")
 
 
-def test_a_purged_item(caller):
+def test_a_purged_item_takes_neither_results_nor_changes(caller):
     dataset = make_dataset("One", "Two")
     item = dataset.items.first().pk
     path = external(caller)
@@ -118,7 +118,7 @@ def test_what_was_deleted_at_the_same_moment_is_not_found(caller, monkeypatch):
     assert_error(caller.post(f"/api/experiments/{key}/cancel"), 404, "EXPERIMENT_NOT_FOUND")
 
 
-def test_a_score_of_which_sums_would_not_fit_a_number(caller):
+def test_a_score_is_refused_if_its_sums_would_not_fit_a_number(caller):
     dataset = make_dataset("One")
     path, item = external(caller), str(dataset.items.get().pk)
     run = RunFactory(agent=Agent.objects.get())
@@ -156,7 +156,7 @@ def test_items_that_run_have_the_limits_of_streams(settings):
     assert caller.get(f"{path}/results").body["results"] == []
 
 
-def test_too_many_experiments_of_a_user(settings):
+def test_a_user_with_too_many_experiments_starts_no_more(settings):
     settings.EXPERIMENTS_PER_USER = 2
     AgentFactory(id="clerk")
     make_dataset("One")

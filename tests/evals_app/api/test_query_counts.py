@@ -104,7 +104,7 @@ def test_a_list_of_scorers_takes_a_constant_number_of_queries(caller):
     assert_constant(caller, "/api/stored/scorers?perPage=50", "scorerDefinitions", grow)
 
 
-def test_scores_and_traces(agent, caller):
+def test_lists_of_scores_and_traces_take_a_constant_number_of_queries(agent, caller):
     run = RunFactory(agent=agent, owner_id="support")
 
     def grow(numbers):
@@ -147,7 +147,7 @@ def test_the_spans_of_sub_agents_take_a_constant_number_of_queries(agent, caller
     assert counts[0][0] == counts[1][0]
 
 
-def test_scores_of_an_experiment(caller):
+def test_the_scores_of_an_experiment_take_a_constant_number_of_queries(caller):
     few, many = (
         ended(make_dataset(*range(size), pk=f"set-{size}", owner_id="support"), [0.5] * size)
         for size in (SMALL, LARGE)
@@ -204,7 +204,7 @@ def gated(agent, user):
     return agent
 
 
-def test_gates_in_the_api(gated, user, caller):
+def test_gates_take_a_constant_number_of_queries_in_the_api(gated, user, caller):
     few, answer = count_queries(lambda: caller.get("/api/stored/agents/clerk/gates"))
     add_gates(gated, user, range(SMALL, LARGE))
     many, answers = count_queries(lambda: caller.get("/api/stored/agents/clerk/gates"))
@@ -215,7 +215,7 @@ def test_gates_in_the_api(gated, user, caller):
     assert many == few
 
 
-def test_gates_on_the_page_of_quality(gated, user, client):
+def test_gates_take_a_constant_number_of_queries_on_the_page_of_quality(gated, user, client):
     client.force_login(user)
     few, _ = count_queries(lambda: client.get("/agents/clerk/quality"))
     add_gates(gated, user, range(SMALL, LARGE))
@@ -245,7 +245,7 @@ def test_publishing_asks_all_gates_by_the_same_number_of_queries(gated, user, ca
     assert many == few
 
 
-def test_results_with_tags(caller):
+def test_results_are_filtered_by_tags_in_the_same_queries(caller):
     experiment = ended(make_dataset("One", "Two", "Three", owner_id="support"), [1.0] * 3)
     results = experiment.results.order_by("item_id")
     for result, tags in zip(results, (["odd", "1"], ["odd"], ["even", 'a "b"']), strict=True):

@@ -231,7 +231,7 @@ def test_reading_the_page_of_a_scorer_calls_nothing(client, publisher, refunds):
     assert "<dt>Score</dt>" in text(client.post("/scorers/refunds/try", {"run": run.pk}))
 
 
-def test_roles_and_strangers(client, refunds):
+def test_roles_limit_what_people_do_and_strangers_find_no_scorer(client, refunds):
     client.force_login(member("viewer", "support"))
     assert "Try on a run" not in text(client.get("/scorers/refunds"))
     assert client.post("/scorers/refunds/try", {"run": "x"}).status_code == 403

@@ -29,7 +29,7 @@ def test_a_message_of_a_user_with_attributes():
     assert signal_text(signal) == '<user name="Devin" from="slack">Can we simplify the API surface?</user>'
 
 
-def test_a_system_reminder():
+def test_a_reactive_signal_is_a_system_reminder():
     text = "User X has left a new PR comment asking for a smaller API surface."
     signal = Signal("reactive", text, attributes={"source": "github", "pr": "123", "draft": None})
 

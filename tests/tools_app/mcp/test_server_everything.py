@@ -103,7 +103,7 @@ def test_a_slow_call_times_out_and_twenty_others_share_the_connection(server):
     assert str(error) == f"The MCP server 'Everything' did not answer within {server.call_timeout} seconds."
 
 
-def test_it_is_down(server, settings):
+def test_a_server_that_is_down_is_named_in_the_error(server, settings):
     settings.MCP_COMMANDS = {"everything": {"argv": [NODE, "/missing", "stdio"]}}
     down = dataclasses.replace(server, url=server.url and "http://127.0.0.1:9/mcp")
 
