@@ -42,7 +42,7 @@ UNCLEAR_NAMES = set(UNCLEAR.split())
 REPEATED_NAMES = {"Command", "DatabaseWrapper", "User", "app_name", "log", "logger", "main", "register", "urlpatterns"}
 # Functions of two applications that mean the same in both, most of them views.
 SHARED_FUNCTIONS = """
-    archive compare create declared_length delete edit export get_agent get_job get_many_json lock_deleted_agent
+    archive compare create delete edit export get_agent get_job get_many_json lock_deleted_agent
     progress purge restore review run scorer truncate_text unarchive upload version_list view
 """
 SHARED_FUNCTION_NAMES = {*REPEATED_NAMES, *SHARED_FUNCTIONS.split()}

@@ -15,7 +15,7 @@ from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
-from agentcms.api.upload_view import UploadView
+from agentcms.api.uploads import UploadView
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
+from versions_app import tasks  # noqa: F401  registers the jobs that superusers start
 from versions_app.admin.history import HistoryAdmin
 from versions_app.models import Activation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from access_app.admin.owner_rules import OwnerRuleAdmin
-from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
+from versions_app import tasks  # noqa: F401  registers the jobs that superusers start
 from versions_app.models.retention_rule import RetentionRule
 
 

@@ -26,7 +26,7 @@ from agents_app.configuration.version_checks import MoveRefused
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
+from versions_app import tasks  # noqa: F401  registers the jobs that superusers start
 from versions_app.admin.history import HistoryAdmin
 from versions_app.compare.sections import build_sections
 from versions_app.history.summaries import add_summaries

@@ -15,6 +15,7 @@ from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
+from agentcms.api.uploads import MAX_FILE_NAME_LENGTH, declared_size, receive_body
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Forbidden, NotFound, UnsupportedMediaType
 from agentcms.wire.json_types import JSONObject
@@ -29,7 +30,6 @@ from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
 from memory_app.realms import memory_caller
 from runs_app.privacy.personal_data import EXPORT_RESOURCE
-from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
 from versions_app.exchange.file_format import file_format_fault
 from versions_app.exchange.import_job import StoredUpload, start_import
@@ -67,7 +67,7 @@ class ImportView(JSONView):
         require_publisher_role(request.user)
         if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
             require_free_job(request.user)
-            require_quota(request.user, declared_length(request))
+            require_quota(request.user, declared_size(request))
         with temporary_file("import.jsonl") as file:
             size, digest = receive_body(request, file)
             # Refused as a whole: indented JSON would give one refused record for each line.

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from access_app.role import Role
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
-from agentcms.api.upload_view import UploadView
+from agentcms.api.uploads import MAX_FILE_NAME_LENGTH, UploadView, declared_size, receive_body
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
 from agentcms.wire.json_parser import InvalidJSON, parse
@@ -31,7 +31,6 @@ from evals_app.models import Dataset
 from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
-from versions_app.api.uploads import MAX_FILE_NAME_LENGTH, declared_length, receive_body
 from versions_app.exchange.import_job import StoredUpload
 
 UNKNOWN_FORMAT_MESSAGE = "Send CSV, a JSON array or JSON Lines. Name the format with Content-Type or with ?format=."
@@ -71,7 +70,7 @@ class DatasetImportView(UploadView):
             unknown = query.check_unknown_names()
         if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
             require_free_job(request.user)
-            require_quota(request.user, declared_length(request))
+            require_quota(request.user, declared_size(request))
         with temporary_file("items.import") as temporary:
             if request.content_type.startswith("multipart/form-data"):
                 content, size, digest = receive_form(request, options)

@@ -1,4 +1,4 @@
-"""Uploads of files in the body of a request."""
+"""Files that API views receive, as the body of a request or in a form."""
 
 from __future__ import annotations
 
@@ -6,23 +6,37 @@ import hashlib
 from typing import IO, Any
 
 from django.conf import settings
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
-from agentcms.api.parsers import TRUNCATED_BODY_MESSAGE
+from agentcms.api.parsers import TRUNCATED_BODY_MESSAGE, StrictJSONParser
+from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, TooLarge
+from agentcms.web.uploads import SizeLimitedUploadHandler
 
 CHUNK_SIZE = 1 << 20
 MAX_FILE_NAME_LENGTH = 255
 
 
-def declared_length(request: Request) -> int:
+class UploadView(JSONView):
+    """An API view that writes a file of a form to disk, up to the size limit of files."""
+
+    parser_classes = (StrictJSONParser, MultiPartParser)
+
+    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
+        # Before authentication, which reads the form for the CSRF token of a session.
+        request.upload_handlers = [SizeLimitedUploadHandler(request)]
+        return super().initialize_request(request, *args, **kwargs)
+
+
+def declared_size(request: Request) -> int:
     """Return the length of the body in bytes as its header says, or 0 without one."""
     return int(request.META.get("CONTENT_LENGTH") or 0)
 
 
 def receive_body(request: Request, file: IO[bytes]) -> tuple[int, str]:
     """Write the body to a file. Return its size and its SHA-256."""
-    declared = declared_length(request)
+    declared = declared_size(request)
     if declared > settings.IMPORT_MAX_BYTES:
         raise TooLarge
     digest, size = hashlib.sha256(), 0
