@@ -19,7 +19,7 @@ from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
 from tools_app.admin.mcp_servers import MANAGERS_HINT
 from tools_app.models import McpServer
-from versions_app.admin.versions import PIN_HINT
+from versions_app.admin.version_actions import PIN_HINT
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ from access_app.role import Role
 from agents_app.models import Agent, AgentQuerySet
 from tests.factories import AgentFactory, member
 from tests.versions_app.admin.test_versions import act, change_url
-from versions_app.admin.versions import PIN_HINT, VERSION_GONE_MESSAGE
+from versions_app.admin.version_actions import PIN_HINT, VERSION_GONE_MESSAGE
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,8 @@ from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from tests.factories import AgentFactory, UserFactory, archived_agent, member
-from versions_app.admin.versions import PIN_HINT, AgentVersionAdmin
+from versions_app.admin.version_actions import PIN_HINT
+from versions_app.admin.versions import AgentVersionAdmin
 from versions_app.models import AgentVersion
 from versions_app.models.retention_rule import RetentionRule
 
@@ -245,7 +246,7 @@ def test_pinning_needs_a_confirmation(client, staff, agent, action, pinned):
 
 
 def test_pinning_too_many_versions_is_refused(client, staff, agent, monkeypatch):
-    monkeypatch.setattr("versions_app.admin.versions.MAX_SELECTED", 1)
+    monkeypatch.setattr("versions_app.admin.version_actions.MAX_SELECTED", 1)
     everything = {"action": "pin", "_selected_action": [version.pk for version in agent.versions.all()]}
 
     answer = client.post(reverse("admin:versions_app_agentversion_changelist"), {**everything, "confirmed": "yes"})
