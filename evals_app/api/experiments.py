@@ -14,7 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.wire.unknown_names import find_unknown_below
+from agentcms.wire.unknown_names import UnknownName, find_unknown_below
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_names import check_names, checking_names, read_named_fields, warning_payloads
@@ -23,6 +23,7 @@ from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged
 from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
+from evals_app.experiments.estimate import find_unlimited_cost
 from evals_app.experiments.external import finalize
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, parse_experiment
 from evals_app.experiments.stopping import request_cancel
@@ -87,7 +88,10 @@ class DatasetExperimentsView(JSONView):
         with checking_names(request, body, ExperimentBody, inside=inside) as names:
             options = parse_experiment(body)
         experiment = create_experiment(dataset, options, request.user)
-        return json_response(created_body(experiment) | warning_payloads(names.unknown), 201)
+        warnings = [*names.unknown]
+        if unlimited := find_unlimited_cost(experiment, request.user):
+            warnings.append(UnknownName("budget.maxCost", "maxCost", unlimited))
+        return json_response(created_body(experiment) | warning_payloads(warnings), 201)
 
 
 class DatasetExperimentView(JSONView):

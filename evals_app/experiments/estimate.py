@@ -7,13 +7,25 @@ from statistics import fmean
 from typing import NamedTuple
 from uuid import UUID
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Sum
 
-from evals_app.models import Dataset, ExperimentResult, Scorer
+from access_app.caller import Caller
+from agentcms.errors import ApiError
+from evals_app.experiments.targets import resolve_target
+from evals_app.models import Dataset, Experiment, ExperimentResult, Scorer
+from runs_app.display.formats import model_name
 from runs_app.models import AgentRun, Score
+from runs_app.providers.prices import has_known_price
+from runs_app.resolution import ResolvedAgent
+from versions_app.models import AgentVersion
 
 LAST_RUNS = 20
 KINDS_WITHOUT_COST = ("check", "trajectory")  # of stored scorers: they ask no model
+
+UNPRICED_MESSAGE = (
+    "The price of {models} is not known, so maxCost does not limit what it costs. Set maxTokens as well."
+)
 
 
 class Estimate(NamedTuple):
@@ -65,3 +77,23 @@ def unknown_scorers(keys: Sequence[str]) -> tuple[str, ...]:
     rows = Scorer.objects.filter(pk__in=keys, live__isnull=False).select_related("live").order_by("pk")
     snapshots = [row.live.snapshot for row in rows if row.live is not None]
     return tuple(snapshot["name"] for snapshot in snapshots if snapshot["type"] not in KINDS_WITHOUT_COST)
+
+
+def find_unlimited_cost(experiment: Experiment, user: Caller) -> str:
+    """Return that a limit of the cost has no effect on a model without a known price, or a blank text.
+
+    The models are those of the agent and of its sub-agents, except those that depend on the request context.
+    """
+    if experiment.budget.get("maxCost") is None or experiment.target_type != Experiment.Target.AGENT:
+        return ""
+    try:
+        agent = resolve_target(experiment, user)
+    except (ApiError, PermissionDenied):  # deleted, or without the right to run it
+        return ""
+    if not isinstance(agent, ResolvedAgent):
+        return ""
+    below = AgentVersion.objects.filter(pk__in=[*experiment.sub_agent_versions.values()])
+    configurations = [agent.configuration, *(version.snapshot for version in below)]
+    fixed = [row.get("model") or {} for row in configurations if not (row.get("conditional") or {}).get("model")]
+    names = sorted({model_name(model) for model in fixed if model and not has_known_price(model)})
+    return UNPRICED_MESSAGE.format(models=", ".join(names)) if names else ""

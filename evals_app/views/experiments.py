@@ -20,6 +20,7 @@ from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
+from evals_app.experiments.estimate import find_unlimited_cost
 from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_seen_review
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
@@ -56,10 +57,8 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "experiment": row,
         "page": page,
         "rows": [result_row(result, row.is_finished and may_edit) for result in page],
-        "only": only,
-        "tag": tag,
-        "query": encode_query(only=only, tag=tag),
-        "page_query": encode_query(only=only, tag=tag, page=page.number if page.number > 1 else ""),
+        **filter_context(only, tag, page.number),
+        "unlimited_cost": find_unlimited_cost(row, request.user),
         "baseline": baseline,
         "scorers": row.scorer_figures,
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
@@ -69,6 +68,13 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **unfinished_work(row),
     }
     return render(request, "evals/experiment.html", context)
+
+
+def filter_context(only: str, tag: str, page_number: int) -> TemplateContext:
+    """Return the filters of the results, and the queries of this page without and with its number."""
+    query = encode_query(only=only, tag=tag)
+    page_query = encode_query(only=only, tag=tag, page=page_number if page_number > 1 else "")
+    return {"only": only, "tag": tag, "query": query, "page_query": page_query}
 
 
 def unfinished_work(row: Experiment) -> TemplateContext:

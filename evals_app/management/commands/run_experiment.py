@@ -19,6 +19,7 @@ from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from evals_app.experiments.creation import save_experiment
+from evals_app.experiments.estimate import find_unlimited_cost
 from evals_app.experiments.jobs import is_outage
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.running.foreground import create_command_job, run_to_end
@@ -26,6 +27,7 @@ from evals_app.experiments.running.interruptions import interrupted_by_signals
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.bars import ExitCode, exit_code, missed_bars, worse_scorers
 from evals_app.reports.files import json_report, junit_report
+from jobs_app.models import Job
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -122,10 +124,19 @@ class Command(BaseCommand):
         try:
             # Together: if the command was killed in between, nothing would ever end the experiment.
             with transaction.atomic():
-                experiment = save_experiment(dataset, parse_experiment(body), find_user(options["user"]))
+                user = find_user(options["user"])
+                experiment = save_experiment(dataset, parse_experiment(body), user)
                 job = create_command_job(experiment)
         except (ApiError, ValidationError, PermissionDenied) as error:
             raise CommandError(describe_error(error), returncode=ExitCode.WRONG_USE) from None
+        if unlimited := find_unlimited_cost(experiment, user):
+            self.stderr.write(unlimited)
+        self.work(experiment, job)
+        experiment.refresh_from_db()
+        return experiment
+
+    def work(self, experiment: Experiment, job: Job) -> None:
+        """Run a stored experiment to its end. Raise CommandError after an outage."""
         try:
             with interrupted_by_signals():
                 run_to_end(experiment, job)
@@ -135,8 +146,6 @@ class Command(BaseCommand):
             log.exception("The experiment stopped after an unexpected error.")
             if is_outage(error):
                 raise CommandError(OUTAGE_MESSAGE, returncode=ExitCode.ITEMS_FAILED) from error
-        experiment.refresh_from_db()
-        return experiment
 
     def report(self, experiment: Experiment, missed: list[str], options: JSONObject) -> None:
         """Print the scores, and write the files that were asked for."""
