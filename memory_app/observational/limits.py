@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agents_app.configuration.memory.options import ObservationalOptions, parse_memory_options
 from agents_app.models import Agent
+from memory_app.history.message_data import BYTES_PER_TOKEN, count_tokens
 
 THREAD_REQUIRED = "thread_required"
 THREAD_REQUIRED_MESSAGE = (
@@ -87,3 +88,19 @@ def requires_thread(memory: object) -> bool:
     """Return whether a memory observes threads, so that a run needs one."""
     options = observational_options(memory)
     return options is not None and options.scope == "thread"
+
+
+def newest_lines(text: str, max_tokens: int) -> str:
+    """Return the last lines of a text that fit a number of tokens. Of a line that alone is longer, its beginning."""
+    if count_tokens(text) <= max_tokens:
+        return text
+    lines: list[str] = []
+    total = 0
+    for line in reversed(text.splitlines()):
+        total += count_tokens(line) + 1
+        if total > max_tokens:
+            break
+        lines.append(line)
+    if not lines:
+        return text.splitlines()[-1].encode()[: max_tokens * BYTES_PER_TOKEN].decode(errors="ignore")
+    return "\n".join(reversed(lines))

@@ -10,7 +10,7 @@ from operator import sub
 from django.db.models import Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
-from memory_app.history.message_data import BYTES_PER_TOKEN, SIGNAL, count_tokens
+from memory_app.history.message_data import SIGNAL
 from memory_app.models import Message, Observation, Thread
 from memory_app.observational.limits import ObservationLimits
 
@@ -134,19 +134,3 @@ def activate_reflection(log: ObservationLog, reflection: Observation) -> Observa
 def discard_observations(thread_id: int, number: int) -> None:
     """Delete the observations that cover a message which was deleted, and all later ones. They are made again."""
     Observation.objects.filter(thread=thread_id, last__gte=number).delete()
-
-
-def newest_lines(text: str, max_tokens: int) -> str:
-    """Return the last lines of a text that fit a number of tokens. Of a line that alone is longer, its beginning."""
-    if count_tokens(text) <= max_tokens:
-        return text
-    lines: list[str] = []
-    total = 0
-    for line in reversed(text.splitlines()):
-        total += count_tokens(line) + 1
-        if total > max_tokens:
-            break
-        lines.append(line)
-    if not lines:
-        return text.splitlines()[-1].encode()[: max_tokens * BYTES_PER_TOKEN].decode(errors="ignore")
-    return "\n".join(reversed(lines))

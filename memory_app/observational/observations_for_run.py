@@ -11,7 +11,7 @@ from django.db import transaction
 from agentcms.wire.json_types import JSONObject
 from memory_app.history.message_data import count_tokens
 from memory_app.models import Observation, Thread
-from memory_app.observational.limits import ObservationLimits
+from memory_app.observational.limits import ObservationLimits, newest_lines
 from memory_app.observational.log import (
     Activated,
     ObservationActivation,
@@ -19,7 +19,6 @@ from memory_app.observational.log import (
     activate_due,
     is_due,
     load_log,
-    newest_lines,
     tokens_after,
 )
 

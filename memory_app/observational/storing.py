@@ -13,8 +13,8 @@ from agentcms.wire.json_types import JSONObject
 from memory_app.history.message_data import count_tokens
 from memory_app.models import Message, Observation
 from memory_app.observational.leases import ThreadLease
-from memory_app.observational.limits import ObservationLimits
-from memory_app.observational.log import ObservationLog, activate_due, load_log, newest_lines
+from memory_app.observational.limits import ObservationLimits, newest_lines
+from memory_app.observational.log import ObservationLog, activate_due, load_log
 from memory_app.observational.messages_to_observe import MessageGroup, next_chunk
 
 logger = logging.getLogger(__name__)

@@ -131,10 +131,10 @@ def unexecuted_results(output: object) -> list[ModelMessage]:
 
 
 def take_answered(messages: list[ModelMessage], stored: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Leave only the results in messages that answer the calls with which the stored conversation ends.
+    """Reduce messages to results, if they answer the calls with which the stored conversation ends.
 
-    The client sent them alone, when a placeholder has their call, or after the conversation. Return what it sent
-    before the stored messages. A call without a result gets one: otherwise no model would accept it.
+    The client sent these results alone, so that a placeholder has their calls, or after the conversation. Return what
+    it sent before the stored messages. A call without a result gets one: otherwise no model would accept it.
     """
     calls = [part for part in stored[-1].parts if isinstance(part, ToolCallPart)] if stored else []
     open_ids = {call.tool_call_id for call in calls}
