@@ -1,4 +1,4 @@
-// Requests of htmx: the CSRF token and the user, messages in responses, expired sessions, errors, and other tabs.
+// Requests of htmx: the CSRF token, messages in responses, expired sessions, errors, and other tabs.
 
 (() => {
   "use strict";
@@ -6,32 +6,22 @@
   const { find, listen, showToast } = agentcms;
   const page = document.body;
 
-  // --- the CSRF token: signing in again in another tab replaces the token that this page was rendered with
+  // --- the CSRF token, which another sign-in replaces, and the user of this page, which the server compares
 
+  const { user } = page.dataset;
   const csrfToken = () => document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
 
-  listen(
-    "submit",
-    (event) => {
-      const field = event.target.elements.namedItem("csrfmiddlewaretoken");
-      if (field && csrfToken()) field.value = csrfToken();
-    },
-    { capture: true },
-  );
+  listen("formdata", ({ formData }) => {
+    if (!formData.has("csrfmiddlewaretoken")) return;
+    if (csrfToken()) formData.set("csrfmiddlewaretoken", csrfToken());
+    if (user) formData.set("page_user", user);
+  });
   listen("htmx:config:request", (event) => {
     const { headers, body } = event.detail.ctx.request;
     if (headers["X-CSRFToken"] && csrfToken()) headers["X-CSRFToken"] = csrfToken();
+    if (user) headers["X-Page-User"] = user;
     // The server prefers the field, which is in the request of any control of a form.
     if (body?.has("csrfmiddlewaretoken") && csrfToken()) body.set("csrfmiddlewaretoken", csrfToken());
-  });
-
-  // --- the user of the page: the server refuses what it sends after another user has signed in in this browser
-
-  listen("formdata", ({ formData }) => {
-    if (page.dataset.user && formData.has("csrfmiddlewaretoken")) formData.set("page_user", page.dataset.user);
-  });
-  listen("htmx:config:request", (event) => {
-    if (page.dataset.user) event.detail.ctx.request.headers["X-Page-User"] = page.dataset.user;
   });
 
   // --- responses
@@ -74,7 +64,7 @@
 
   // --- errors
 
-  // After the session has expired the server redirects to the sign-in page, which must not be swapped into this page.
+  // After the session has expired, the server redirects to the sign-in page, which must not be swapped in.
   listen("htmx:before:response", (event) => {
     const { raw } = event.detail.ctx.response;
     const { loginUrl } = page.dataset;
@@ -84,8 +74,7 @@
     reportSignedOut(event.detail.ctx);
   });
 
-  // The toast about a lost connection, until a response arrives. A part of the page that polls shows it once, and so does
-  // a script that sends its requests without htmx.
+  // The toast about a lost connection, until a response arrives. What polls, or sends without htmx, shows it once.
   let connectionToast = null;
   let isReported = false;
   const isPoll = (ctx) => ctx.sourceEvent?.type === "every";
@@ -114,7 +103,7 @@
     find("p", toast).after(link);
   }
 
-  // Only the text of an agent is stored. On other pages, such as the playground, it stays in its field.
+  // Only the text of an agent is stored. Other text stays in its field.
   const whereTextIs = () =>
     find("form[data-recover]") ? "Your text is stored in this browser." : "What you typed stays on this page.";
 
@@ -129,8 +118,7 @@
   const UNREACHABLE_MESSAGE = "The server cannot be reached.";
   const NOT_UPDATED_MESSAGE = "The server is busy or reported an error. This page is updated as soon as it answers again.";
 
-  // A part of the page whose subject no longer exists, or that is another user's, requests itself no more. Otherwise the
-  // message would come back.
+  // A part of the page whose subject or user is gone requests itself no more. Otherwise the message would come back.
   const gone = new WeakSet();
   listen("htmx:config:request", (event) => {
     const { ctx } = event.detail;
@@ -140,8 +128,7 @@
   listen("htmx:response:error", (event) => {
     const { ctx } = event.detail;
     const { status } = ctx.response;
-    const isGone = status === 404 || "user-changed" in parseTrigger(ctx.hx?.trigger);
-    if (isPoll(ctx) && isGone) gone.add(ctx.sourceElement);
+    if (isPoll(ctx) && (status === 404 || parseTrigger(ctx.hx?.trigger)["user-changed"])) gone.add(ctx.sourceElement);
     if (messagesOf(ctx).length) return; // the response says what is wrong
     if (isPoll(ctx) && (status === 429 || status >= 500)) return showConnectionToast(ctx, NOT_UPDATED_MESSAGE);
     const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);

@@ -16,7 +16,7 @@
     const toast = template.content.firstElementChild.cloneNode(true);
     find("p", toast).textContent = message;
     setUndo(find("form", toast), undo);
-    // One of each kind: a newer message makes the older one obsolete, and so does a newer error.
+    // One of each kind: a newer one makes the older one obsolete.
     findAll(".toast", region).forEach((older) => isError(older) === isError(toast) && closeToast(older));
     region.append(toast);
     window.htmx?.process(toast);

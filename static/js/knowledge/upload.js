@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, onAdded, csrfToken } = window.agentcms;
+  const { find, findAll, onAdded } = window.agentcms;
   const RESPONSES = {
     0: "The server cannot be reached. Upload the file again.",
     403: "You may not add documents any more, or another user has signed in in this browser. Reload the page.",
@@ -69,7 +69,6 @@
       const data = new FormData(form);
       data.delete("files");
       data.append("files", next.file, next.file.name);
-      if (csrfToken()) data.set("csrfmiddlewaretoken", csrfToken()); // new after signing in again in another tab
       const request = new XMLHttpRequest();
       request.open("POST", form.action);
       request.setRequestHeader("Accept", "application/json");

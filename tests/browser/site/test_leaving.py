@@ -106,7 +106,7 @@ def test_a_gate_that_is_not_saved_yet_is_not_lost(visit: Any, served: Any, agent
     page = visit("root").goto(f"/agents/{agent}/gates/add")
     assert not is_asked(page)
 
-    page.get_by_label("Minimum").fill("0.9")
+    page.get_by_label("At least").fill("0.9")
 
     assert is_asked(page)
 
