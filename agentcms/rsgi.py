@@ -5,7 +5,7 @@ from agentcms.wsgi import application as wsgi_application  # first: it loads Dja
 from django.conf import settings  # isort: skip
 from django.db import connection  # isort: skip
 
-from agentcms.db.configuration import limit_statements  # isort: skip
+from agentcms.db.database_settings import limit_statements  # isort: skip
 from agentcms.gateway.application import WebApplication  # isort: skip
 from runs_app.engine import engine  # isort: skip
 from tools_app.preload import preload_clients  # isort: skip

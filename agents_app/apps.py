@@ -11,8 +11,8 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents"
 
     def ready(self) -> None:
-        from agents_app.search import database  # needs the models to be loaded
+        from agents_app.search import database_objects  # needs the models to be loaded
 
-        post_migrate.connect(database.install_search_index, sender=self)
-        connection_created.connect(database.add_sqlite_functions)
+        post_migrate.connect(database_objects.install_search_index, sender=self)
+        connection_created.connect(database_objects.add_sqlite_functions)
         autodiscover_modules("agent_tools")

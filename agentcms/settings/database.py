@@ -1,7 +1,7 @@
 """The database."""
 
 from agentcms import environment
-from agentcms.db.configuration import database_config
+from agentcms.db.database_settings import database_config
 from agentcms.settings.paths import DATA_DIR
 
 DATABASE_URL = environment.read_url("DATABASE_URL", "postgres", "postgresql", "sqlite")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from agentcms.db.configuration import database_config, limit_statements
+from agentcms.db.database_settings import database_config, limit_statements
 from agentcms.server.processes import PROJECT
 from tests.settings_file import evaluate_settings, settings_source
 

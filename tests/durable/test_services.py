@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from agentcms.db.configuration import database_config
+from agentcms.db.database_settings import database_config
 from runs_app import cleanup
 from runs_app.engine import workers
 from runs_app.engine.runners import dbos, get_runner

@@ -22,7 +22,7 @@ from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, search_index
-from agents_app.search import database
+from agents_app.search.database_objects import is_search_index_installed, reinstall_search_index
 from jobs_app.models import Job
 from versions_app.integrity import triggers
 from versions_app.models import Activation, AgentVersion
@@ -101,10 +101,10 @@ def check_trigger(repair: bool) -> list[Fault]:
 
 
 def check_search_triggers(repair: bool) -> list[Fault]:
-    if database.is_search_index_installed():
+    if is_search_index_installed():
         return []
     if repair:
-        database.reinstall()
+        reinstall_search_index()
     return [Fault("search", "", "The triggers that maintain the search index are missing.", repair)]
 
 

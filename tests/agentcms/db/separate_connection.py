@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from django.conf import settings
 from django.db import connection, connections
 
-from agentcms.db.configuration import database_config
+from agentcms.db.database_settings import database_config
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from django.db.utils import ConnectionHandler
 
 from agentcms.api.exceptions import api_error
 from agentcms.db.backends.sqlite3.base import WriterQueue
-from agentcms.db.configuration import sqlite_config
+from agentcms.db.database_settings import sqlite_config
 from agentcms.server.processes import PROJECT
 from tests.served import wait_until
 

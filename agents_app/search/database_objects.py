@@ -58,7 +58,7 @@ def is_search_index_installed() -> bool:
         return bool(cursor.fetchone()[0] >= len(SQLITE_TRIGGERS))
 
 
-def reinstall() -> None:
+def reinstall_search_index() -> None:
     """Create missing objects and rebuild the full-text index, which may have missed writes."""
     install_search_index("default")
     with connection.cursor() as cursor:
