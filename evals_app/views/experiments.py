@@ -115,7 +115,7 @@ def result_row(result: ExperimentResult, may_review: bool, form: ReviewForm | No
 @require_POST
 @login_required
 def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpResponse:
-    """Store the review of a result: its state, tags and comment."""
+    """Store the review of a result: its state, tags and comment. What is not stored stays in the form, with errors."""
     row = get_page_experiment(request, experiment_id)
     get_page_dataset(request, row.dataset_id, Role.EDITOR)
     result = row.results.select_related("item_version").filter(pk=result_id).first()
@@ -127,21 +127,19 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
         form.ask_to_replace(REVIEW_CHANGED_MESSAGE, "review")
     # The filters and the number of the page, to which the redirect returns.
     query = request.POST.get("query", "")[:200]
-    if is_htmx(request):
-        return render_reviewed_row(request, row, result, form, query)
     if form.errors:
-        messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
+        context = {"nav": "evals", "experiment": row, "query": query, "row": result_row(result, True, form)}
+        template = "evals/_result.html" if is_htmx(request) else "evals/review.html"
+        return render(request, template, context, status=422)
+    if is_htmx(request):
+        return render_reviewed_row(request, row, result, query)
     return redirect(f"{reverse('evals:experiment', args=[row.pk])}?{query}#result-{result.pk}")
 
 
-def render_reviewed_row(
-    request: HttpRequest, row: Experiment, result: ExperimentResult, form: ReviewForm, query: str
-) -> HttpResponse:
-    """Return the row of a result after its review, or with the errors of its form beside what was entered."""
-    context = {"experiment": row, "query": query}
-    if form.errors:
-        return render(request, "evals/_result.html", context | {"row": result_row(result, True, form)}, status=422)
-    response = render(request, "evals/_result.html", context | {"row": result_row(result, True)})
+def render_reviewed_row(request: HttpRequest, row: Experiment, result: ExperimentResult, query: str) -> HttpResponse:
+    """Return the row of a result after its review."""
+    context = {"experiment": row, "query": query, "row": result_row(result, True)}
+    response = render(request, "evals/_result.html", context)
     return trigger_client_event(response, "review-saved", {"target": "body", "message": "Review saved."})
 
 

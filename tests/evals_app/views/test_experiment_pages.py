@@ -303,6 +303,23 @@ def test_the_rest_of_a_cancelled_experiment_runs_later(client, editor, agent):
     assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
 
 
+def test_an_invalid_review_without_scripts_keeps_what_was_entered(client, editor):
+    experiment = ended(make_dataset("First", owner_id="support"), [0.5])
+    result = experiment.results.get()
+    path = f"/experiments/{experiment.pk}/results/{result.pk}/review"
+    fields = {"review": "reviewed", "tags": "x" * 257, "comment": "Mine.", "query": "only=failed"}
+
+    refused = client.post(path, fields)
+
+    page = refused.content.decode()
+    assert refused.status_code == 422
+    assert "tags of at most 256 characters." in page
+    assert "Mine.</textarea>" in page
+    assert f'href="/experiments/{experiment.pk}?only=failed"' in page
+    saved = client.post(path, fields | {"tags": "tone"})
+    assert saved.headers["Location"] == f"/experiments/{experiment.pk}?only=failed#result-{result.pk}"
+
+
 def test_only_editors_who_see_the_experiment_review_and_retry(client, editor):
     mine = ended(make_dataset("One", owner_id="support"), [1.0])
     secret = ended(make_dataset("One", pk="secret", owner_id="elsewhere"), [1.0])
