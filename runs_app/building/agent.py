@@ -14,11 +14,13 @@ from cachetools import LRUCache
 from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 
 from agentcms.cache import SizeLimitedCache
 from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.names import to_wire
 from agents_app.configuration.background_tasks import BACKGROUND_TASKS
 from agents_app.configuration.knowledge import KNOWLEDGE, usable_bases
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
@@ -61,6 +63,7 @@ log = logging.getLogger(__name__)
 ToolFactory = Callable[[str, Entry], AgentTool]
 
 SETTING_IGNORED_MESSAGE = "The model setting '{name}' is ignored: its name or value is invalid for this provider."
+SETTING_UNSUPPORTED_MESSAGE = "The model setting '{name}' is ignored: this provider has no such setting. Remove it."
 SCHEMA_MESSAGE = "'{key}' is left out: its schema is not valid for this model. Tell those who run its server."
 # Finds the entries of tools from outside in the value of a field.
 OUTSIDE_TOOLS = {MCP_CLIENTS: usable_entries, KNOWLEDGE: usable_bases}
@@ -149,6 +152,11 @@ class AgentBuilder:
         parsed, ignored = parse_settings(choice, get_model_provider(choice))
         for name in ignored:
             self.warn("model", name, SETTING_IGNORED_MESSAGE.format(name=name))
+        model = self.model.wrapped if isinstance(self.model, WrapperModel) else self.model
+        for setting in sorted(model.unsupported_settings & parsed.keys()):
+            del parsed[setting]
+            name = to_wire(setting)
+            self.warn("model", name, SETTING_UNSUPPORTED_MESSAGE.format(name=name))
         return cast(ModelSettings, parsed)
 
     def tools(self) -> Iterator[AgentTool]:

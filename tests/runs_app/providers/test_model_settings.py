@@ -128,6 +128,21 @@ def test_the_environment_allows_more_for_a_provider(keys, settings):
 
 
 @pytest.mark.django_db
+def test_a_setting_that_the_provider_does_not_have_is_ignored_with_a_warning(keys, settings):
+    settings.MODEL_ALLOWED_SETTINGS = ["google:extraBody.min_p"]
+    table.invalidate()
+
+    google = built("google", temperature=0.5, extraBody={"min_p": 0.1})
+    openai = built("openai", stopSequences=["."], topK=3)
+
+    assert [warning.message for warning in google.warnings] == [
+        "The model setting 'extraBody' is ignored: this provider has no such setting. Remove it."
+    ]
+    assert google.agent.model_settings == {"temperature": 0.5}
+    assert ignored(openai) == [("model", "stopSequences"), ("model", "topK")]
+
+
+@pytest.mark.django_db
 def test_staff_allow_more_for_a_provider(keys):
     house = ModelProvider.objects.create(key="house", title="House", base_url="https://models.example.org/v1")
     assert ignored(built("house", extraBody={"min_p": 0.1})) == [("model", "extraBody.min_p")]
