@@ -6,13 +6,14 @@ from evals_app.models.dataset_version import DatasetVersion
 from evals_app.models.experiment import Experiment, ExperimentResult
 from evals_app.models.gate import ReleaseGate
 from evals_app.models.item import DatasetItem, ItemVersion
-from evals_app.models.scorer import Scorer, ScorerVersion
+from evals_app.models.scorer import DeletedScorer, Scorer, ScorerVersion
 
 __all__ = [
     "Comparison",
     "Dataset",
     "DatasetItem",
     "DatasetVersion",
+    "DeletedScorer",
     "Experiment",
     "ExperimentResult",
     "ItemVersion",

@@ -83,3 +83,19 @@ class ScorerVersion(models.Model):
 
     def __str__(self) -> str:
         return f"v{self.version_number}"
+
+
+class DeletedScorer(models.Model):
+    """The number of the last version of a scorer that was deleted. Its scores stay, and name their version.
+
+    A new scorer with its ID goes on with the next number: its scores are not those of the former one.
+    """
+
+    id = models.CharField("ID", primary_key=True, max_length=64, editable=False)
+    version_number = models.PositiveIntegerField(editable=False)
+
+    class Meta:
+        verbose_name = "deleted scorer"
+
+    def __str__(self) -> str:
+        return f"{self.pk} until v{self.version_number}"

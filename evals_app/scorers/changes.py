@@ -16,7 +16,7 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
-from evals_app.models import ReleaseGate, Scorer, ScorerVersion
+from evals_app.models import DeletedScorer, ReleaseGate, Scorer, ScorerVersion
 from evals_app.scorers.schema import reject_invalid_scorer
 from evals_app.scorers.table import scorer_table
 
@@ -55,6 +55,7 @@ def delete_scorer(scorer_id: str) -> None:
     of_team = Q(agent__owner_id=row.owner_id) | Q(agent=None, owner_id=row.owner_id)  # an agent may have moved there
     if (gates if row.owner_id == SHARED_OWNER else gates.filter(of_team)).exists():
         raise Conflict("A release gate uses this scorer. Delete the gate first.", "scorer_in_use")
+    DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
     row.delete()
 
 
@@ -92,16 +93,22 @@ def insert_version(
     row: Scorer, snapshot: JSONObject, author: str, message: str, changed_fields: Sequence[str] = ()
 ) -> ScorerVersion:
     """Insert the next version of a locked scorer. The pointers stay as they are."""
-    # The newest version cannot be deleted, so that no number is used twice.
-    last = row.versions.first()
     return ScorerVersion.objects.create(
         scorer=row,
-        version_number=last.version_number + 1 if last else 1,
+        version_number=last_number(row) + 1,
         snapshot=snapshot,
         changed_fields=[*changed_fields],
         change_message=message,
         author_name=author,
     )
+
+
+def last_number(row: Scorer) -> int:
+    """Return the number of the newest version of a scorer, or of a deleted one with its ID, or 0."""
+    # The newest version cannot be deleted, so that no number is used twice.
+    numbers = row.versions.values_list("version_number", flat=True)
+    deleted = DeletedScorer.objects.filter(pk=row.pk).values_list("version_number", flat=True)
+    return numbers.first() or deleted.first() or 0
 
 
 def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:

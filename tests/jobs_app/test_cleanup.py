@@ -86,7 +86,7 @@ CREATED_BY_USERS |= {"runs_app.SavedInput", "runs_app.TraceRule", "runs_app.Appr
 # Resources are deleted on request. The record of that stays, for a backup that is restored later.
 CREATED_BY_USERS |= {"memory_app.Resource", "memory_app.Forgotten"}
 DELETED_WITH_PARENT = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
-CREATED_BY_USERS |= {"evals_app.Scorer"}
+CREATED_BY_USERS |= {"evals_app.Scorer", "evals_app.DeletedScorer"}  # one for each ID
 DELETED_WITH_PARENT |= {"jobs_app.JobFile", "evals_app.ScorerVersion"}
 DELETED_WITH_PARENT |= {"runs_app.BackgroundTask", "runs_app.BackgroundTaskDelivery"}
 DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat", "runs_app.RunClaim"}

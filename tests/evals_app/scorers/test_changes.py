@@ -23,6 +23,8 @@ from tests.runs_app.factories import RunFactory
 
 CHECK = {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "day"}}
 
+SHOUTED = {"check": "includes", "value": "DAY"}
+
 
 @pytest.fixture(autouse=True)
 def cleared_table(monkeypatch):
@@ -52,6 +54,21 @@ class TestVersions:
 
     def test_an_equal_change_is_no_version(self):
         assert change(create(), {"name": "Polite"}).head.version_number == 1
+
+    def test_a_new_scorer_with_the_id_of_a_deleted_one_has_other_versions(self):
+        """Charts and comparisons tell the scores of both apart by the number of the version."""
+        run = RunFactory(output="A nice day.", agent_key="concierge")
+        before = compute_score(run, create(id="polite").pk)["scorer_version"]
+        change(create(id="kind"), {"name": "Kind"})
+        for key in ("polite", "kind"):
+            changes.delete_scorer(key)
+        scorer_table.invalidate()
+
+        after = compute_score(run, create(id="polite", snapshot={"presetConfig": SHOUTED}).pk)["scorer_version"]
+        changes.delete_scorer("polite")
+
+        assert (before, after, create(id="polite").head.version_number) == (1, 2, 3)
+        assert create(id="kind").head.version_number == 3
 
     def test_a_version_that_was_deleted_meanwhile_does_not_go_live(self):
         row = change(create(), {"name": "Second"})
