@@ -14,6 +14,7 @@ from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from evals_app.models import Experiment, ExperimentResult
 from runs_app.models import AgentRun, RunEvent
+from runs_app.providers.prices import list_price
 
 Number = TypeVar("Number", int, Decimal)
 
@@ -65,21 +66,6 @@ def spent_by_step(payload: JSONObject) -> Spent:
     usage = (payload.get("output") or {}).get("usage") or {}
     model = (payload.get("metadata") or {}).get("modelId")
     return Spent(usage.get("totalTokens"), list_price(str(model), usage) if model and usage else None)
-
-
-def list_price(model: str, usage: JSONObject) -> Decimal | None:
-    """Return the list price of a request in dollars, or None for an unknown model."""
-    from genai_prices import Usage, calc_price  # heavy: the prices of all models
-
-    tokens = Usage(
-        input_tokens=usage.get("inputTokens"),
-        output_tokens=usage.get("outputTokens"),
-        cache_read_tokens=usage.get("cachedInputTokens"),
-    )
-    try:
-        return calc_price(tokens, model).total_price
-    except (LookupError, ValueError):
-        return None
 
 
 def spent_by_result(result: ExperimentResult) -> Spent:

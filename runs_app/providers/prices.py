@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from decimal import Decimal
 from functools import lru_cache
 
-from agentcms.wire.json_types import JSONMapping
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.models.provider import ModelProvider
 from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, get_table
 
@@ -35,3 +36,18 @@ def is_priced(model: str, url: str, provider: str) -> bool:
         calc_price(Usage(input_tokens=1), model, provider_id=provider)
         return True
     return False
+
+
+def list_price(model: str, usage: JSONObject) -> Decimal | None:
+    """Return the list price of a request in dollars, or None for an unknown model."""
+    from genai_prices import Usage, calc_price  # heavy: the prices of all models
+
+    tokens = Usage(
+        input_tokens=usage.get("inputTokens"),
+        output_tokens=usage.get("outputTokens"),
+        cache_read_tokens=usage.get("cachedInputTokens"),
+    )
+    try:
+        return calc_price(tokens, model).total_price
+    except (LookupError, ValueError):
+        return None

@@ -18,7 +18,7 @@ from evals_app.experiments.ending import finish, set_end
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.item_loop import ItemLoop
-from evals_app.experiments.spending import Spent, exceeded_budget, list_price
+from evals_app.experiments.spending import Spent, exceeded_budget
 from evals_app.experiments.stopping import end_early
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.changes import create_scorer
@@ -26,6 +26,7 @@ from evals_app.scorers.results import answer_of_run
 from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
 from runs_app.providers import table
+from runs_app.providers.prices import list_price
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW
