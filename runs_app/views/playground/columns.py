@@ -40,7 +40,7 @@ NO_UNSAVED_TEXT_MESSAGE = "This browser has no unsaved text of the agent. Change
 
 
 @dataclass
-class TryPageParams:
+class PlaygroundParams:
     """The query parameters of the page: the choice and the last run of each column."""
 
     choices: list[str]
@@ -52,7 +52,7 @@ class TryPageParams:
     facts: FactTexts = field(default_factory=dict)  # about a caller to try with
 
     @classmethod
-    def from_query(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> TryPageParams:
+    def from_query(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> PlaygroundParams:
         """Parse `columns=live,v7&runs=…,…` of a URL, or the fields `column` and `run` of the form."""
         values = query.getlist("column") or query.get("columns", "").split(",")
         choices = [value for value in values if is_valid_choice(value)][:MAX_TRY_COLUMNS] or [*default]
@@ -102,7 +102,7 @@ def parse_version_choice(choice: str) -> int:
 
 
 @dataclass
-class TryColumn:
+class PlaygroundColumn:
     """A column with one configuration of the agent."""
 
     choice: str
@@ -160,7 +160,7 @@ class TryColumn:
         return chosen_variants(self.agent) if self.agent else []
 
 
-def build_columns(agent: Agent, user: Caller, params: TryPageParams) -> list[TryColumn]:
+def build_columns(agent: Agent, user: Caller, params: PlaygroundParams) -> list[PlaygroundColumn]:
     """Return the columns of the page with their conversations."""
     columns = [build_column(agent, user, choice, params) for choice in params.choices]
     choose_conversations(columns, agent, user, params)
@@ -168,7 +168,9 @@ def build_columns(agent: Agent, user: Caller, params: TryPageParams) -> list[Try
     return columns
 
 
-def choose_conversations(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
+def choose_conversations(
+    columns: Sequence[PlaygroundColumn], agent: Agent, user: Caller, params: PlaygroundParams
+) -> None:
     """Set the conversation of each column that the user chose, and the run with which it ends."""
     threads = find_chosen_threads(agent, user, params.threads)
     for index, (column, choice) in enumerate(zip(columns, params.threads, strict=True)):
@@ -179,7 +181,7 @@ def choose_conversations(columns: Sequence[TryColumn], agent: Agent, user: Calle
             params.runs[index] = ""
 
 
-def load_columns(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
+def load_columns(columns: Sequence[PlaygroundColumn], agent: Agent, user: Caller, params: PlaygroundParams) -> None:
     """Load the conversations of columns. Runs that the user may not read are removed from `params`."""
     conversations = load_conversations(agent, user, params.runs)
     for column, run_id in zip(columns, params.runs, strict=True):
@@ -188,25 +190,25 @@ def load_columns(columns: Sequence[TryColumn], agent: Agent, user: Caller, param
     params.threads = [column.thread_value for column in columns]
 
 
-def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> TryColumn:
+def build_column(agent: Agent, user: Caller, choice: str, params: PlaygroundParams) -> PlaygroundColumn:
     """Return a column without its conversation. Raise Http404 if the agent was deleted meanwhile."""
     try:
         resolved = resolve_choice(agent, user, choice, params)
     except AgentArchived as error:
-        return TryColumn(choice, unavailable_reason=str(error))
+        return PlaygroundColumn(choice, unavailable_reason=str(error))
     except Agent.DoesNotExist:
         raise Http404 from None
     except AgentVersion.DoesNotExist:
-        return TryColumn(choice, unavailable_reason=f"{choice} does not exist or was deleted.")
+        return PlaygroundColumn(choice, unavailable_reason=f"{choice} does not exist or was deleted.")
     except schema.ConfigError as error:
-        return TryColumn(choice, unavailable_reason=" ".join(issue.message for issue in error.issues))
+        return PlaygroundColumn(choice, unavailable_reason=" ".join(issue.message for issue in error.issues))
     resolved = with_variants(resolved, {**find_facts(user, resolved), **fact_values(params.facts)}, {})
     missing = with_distinct_messages(resolved.missing_references())
     warnings = [reference.message for reference in missing if reference.field != "model"]
     reason = model_unavailable_reason(resolved.configuration["model"]["provider"])
     if reason and (demo := with_demo_model(resolved)):
-        return TryColumn(choice, demo, warnings=warnings, demo_reason=reason)
-    return TryColumn(choice, resolved, reason, warnings)
+        return PlaygroundColumn(choice, demo, warnings=warnings, demo_reason=reason)
+    return PlaygroundColumn(choice, resolved, reason, warnings)
 
 
 def with_demo_model(resolved: ResolvedAgent) -> ResolvedAgent | None:
@@ -223,7 +225,7 @@ def with_demo_model(resolved: ResolvedAgent) -> ResolvedAgent | None:
     return replace(resolved, configuration=configuration, target=target)
 
 
-def resolve_choice(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> ResolvedAgent:
+def resolve_choice(agent: Agent, user: Caller, choice: str, params: PlaygroundParams) -> ResolvedAgent:
     """Return the agent of a column. Raise ConfigError for invalid unsaved text."""
     if choice == "unsaved":
         return ResolvedAgent.unsaved(agent, unsaved_configuration(agent, user, params))
@@ -232,7 +234,7 @@ def resolve_choice(agent: Agent, user: Caller, choice: str, params: TryPageParam
     return stored_agents.get(agent.pk, user=user, version_number=parse_version_choice(choice))
 
 
-def unsaved_configuration(agent: Agent, user: Caller, params: TryPageParams) -> JSONObject:
+def unsaved_configuration(agent: Agent, user: Caller, params: PlaygroundParams) -> JSONObject:
     """Return the configuration that saving the unsaved text would create."""
     if not params.unsaved:
         raise config_error(NO_UNSAVED_TEXT_MESSAGE)

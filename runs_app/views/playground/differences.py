@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from runs_app.display.answer import RunView
 from runs_app.display.transcript import AnswerSpan, TextPart
-from runs_app.views.playground.columns import TryColumn
+from runs_app.views.playground.columns import PlaygroundColumn
 from versions_app.compare.diff import replaced_blocks
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 WORD = re.compile(r"\w")
 
 
-def mark_differences(columns: Sequence[TryColumn]) -> bool:
+def mark_differences(columns: Sequence[PlaygroundColumn]) -> bool:
     """Mark the words in which the last answers differ from that of the first column. Return False while one runs.
 
     In the first column, the words that any other answer does not have are marked.

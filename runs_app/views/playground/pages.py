@@ -27,7 +27,7 @@ from runs_app.engine.start.run import start_run
 from runs_app.forms.playground import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
-from runs_app.views.playground.columns import TryColumn, TryPageParams, build_columns, load_columns
+from runs_app.views.playground.columns import PlaygroundColumn, PlaygroundParams, build_columns, load_columns
 from runs_app.views.playground.facts import fact_values
 from runs_app.views.playground.rendering import (
     continues_conversation,
@@ -104,7 +104,7 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def redirect_with_errors(
-    request: HttpRequest, agent: Agent, params: TryPageParams, columns: Sequence[TryColumn]
+    request: HttpRequest, agent: Agent, params: PlaygroundParams, columns: Sequence[PlaygroundColumn]
 ) -> HttpResponse:
     for column in columns:
         if column.start_error:
@@ -113,7 +113,7 @@ def redirect_with_errors(
 
 
 def start_column(
-    request: HttpRequest, column: TryColumn, text: str, variables: Mapping[str, str], facts: JSONMapping
+    request: HttpRequest, column: PlaygroundColumn, text: str, variables: Mapping[str, str], facts: JSONMapping
 ) -> AgentRun | None:
     """Start the run of a column. If that fails, set `start_error` of the column and return None.
 
@@ -142,7 +142,7 @@ def start_column(
     return None
 
 
-def run_options(request: HttpRequest, column: TryColumn, variables: Mapping[str, str]) -> JSONObject:
+def run_options(request: HttpRequest, column: PlaygroundColumn, variables: Mapping[str, str]) -> JSONObject:
     """Return the conversation and the values of the variables. Raise ConfigError if they are too long."""
     new_thread = f"try-{uuid7()}" if column.has_memory else ""
     is_own = column.thread is not None and column.thread.realm == user_realm(request.user.pk or 0)
@@ -164,12 +164,12 @@ def find_saved_input(request: HttpRequest, agent: Agent) -> SavedInput | None:
     return SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).first() if input_id else None
 
 
-def initial_variable_values(columns: Sequence[TryColumn]) -> JSONMapping:
+def initial_variable_values(columns: Sequence[PlaygroundColumn]) -> JSONMapping:
     """Return the values of the variables in the last run of the first column that has one."""
     return next((column.run.request_context for column in columns if column.run), {})
 
 
-def initial_message(columns: Sequence[TryColumn]) -> str:
+def initial_message(columns: Sequence[PlaygroundColumn]) -> str:
     """Return the initial text of the field: the last message, unless it belongs to a conversation."""
     if continues_conversation(columns):
         return ""

@@ -18,8 +18,8 @@ from runs_app.forms.playground import MessageForm
 from runs_app.models import SavedInput
 from runs_app.views.playground.columns import (
     MAX_TRY_COLUMNS,
-    TryColumn,
-    TryPageParams,
+    PlaygroundColumn,
+    PlaygroundParams,
     build_columns,
     parse_version_choice,
 )
@@ -31,7 +31,7 @@ from versions_app.views.lookups import pointer_numbers
 
 
 def render_as_typed(
-    request: HttpRequest, agent: Agent, params: TryPageParams | None = None, *, new_fields: bool = False
+    request: HttpRequest, agent: Agent, params: PlaygroundParams | None = None, *, new_fields: bool = False
 ) -> HttpResponse:
     """Render the page with the submitted values."""
     params = params or page_params(request, agent, request.POST)
@@ -42,7 +42,7 @@ def render_as_typed(
 
 
 def variables_form(
-    columns: Sequence[TryColumn], texts: Mapping[str, str], *, is_submitted: bool = False
+    columns: Sequence[PlaygroundColumn], texts: Mapping[str, str], *, is_submitted: bool = False
 ) -> VariablesForm:
     """Return the form of the variables of all columns."""
     configurations = [column.agent.configuration for column in columns if column.agent]
@@ -52,8 +52,8 @@ def variables_form(
 def render_playground(
     request: HttpRequest,
     agent: Agent,
-    params: TryPageParams,
-    columns: Sequence[TryColumn],
+    params: PlaygroundParams,
+    columns: Sequence[PlaygroundColumn],
     form: MessageForm,
     variables: VariablesForm,
     *,
@@ -78,7 +78,7 @@ def render_playground(
     return response
 
 
-def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> TemplateContext:
+def column_context(request: HttpRequest, agent: Agent, columns: Sequence[PlaygroundColumn]) -> TemplateContext:
     has_memory = any(column.has_memory for column in columns)
     questions = {
         column.thread.pk: column.answers[0].question for column in columns if column.thread and column.answers
@@ -100,7 +100,7 @@ def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColu
 
 
 def fact_inputs(
-    request: HttpRequest, agent: Agent, columns: Sequence[TryColumn], params: TryPageParams
+    request: HttpRequest, agent: Agent, columns: Sequence[PlaygroundColumn], params: PlaygroundParams
 ) -> list[FactField]:
     """Return the inputs of the facts to try with, or none if no variant depends on any."""
     if not may_try_facts(request, agent):
@@ -108,9 +108,9 @@ def fact_inputs(
     return fact_fields([column.agent.configuration for column in columns if column.agent], params.facts)
 
 
-def page_params(request: HttpRequest, agent: Agent, query: QueryDict) -> TryPageParams:
+def page_params(request: HttpRequest, agent: Agent, query: QueryDict) -> PlaygroundParams:
     """Return the parameters of the page. Only publishers of the agent ask it as another caller."""
-    params = TryPageParams.from_query(query, default_choices(agent))
+    params = PlaygroundParams.from_query(query, default_choices(agent))
     if params.facts and not may_try_facts(request, agent):
         params.facts = {}
     return params
@@ -149,12 +149,12 @@ def next_choice(agent: Agent, choices: Sequence[str]) -> str:
     return next((f"v{number}" for number in newest if number not in used), "" if "unsaved" in choices else "unsaved")
 
 
-def continues_conversation(columns: Sequence[TryColumn]) -> bool:
+def continues_conversation(columns: Sequence[PlaygroundColumn]) -> bool:
     """Return True if the next message continues a conversation."""
     return any(column.has_memory and (column.answers or column.chosen_thread) for column in columns)
 
 
-def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> list[str]:
+def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[PlaygroundColumn]) -> list[str]:
     """Return all reasons why no run can be started, or none if any column can."""
     reasons: list[str] = []
     if not has_role_for(request, agent, Role.EDITOR):
@@ -164,5 +164,5 @@ def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryCo
     return reasons
 
 
-def page_url(agent: Agent, params: TryPageParams) -> str:
+def page_url(agent: Agent, params: PlaygroundParams) -> str:
     return f"{reverse('runs:playground', args=[agent.pk])}?{params.query}"
