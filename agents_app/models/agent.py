@@ -200,10 +200,11 @@ class Agent(ConfigurationColumns):
             self.clean()
 
     def edit(self, fields: JSONObject) -> Version | None:
-        """Change configuration fields of the head, or of the live version if a publishing edit leaves a draft alone.
+        """Change configuration fields on top of the head. An edit without a difference writes nothing.
 
-        An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, AgentArchived
-        for an archived agent, and TypeError for names that are no configuration fields.
+        While there is a draft, an edit that publishes starts from the live version, and the draft stays. Return the
+        version made, if any. Raises ConfigError, AgentArchived for an archived agent, and TypeError for names that
+        are no configuration fields.
         """
         if unknown := sorted(fields.keys() - {*schema.FIELDS}):
             raise TypeError(f"edit() does not write {', '.join(unknown)}, only configuration fields.")
