@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import transaction
+
 from access_app.caller import Caller
+from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
+from evals_app.datasets.changes import add_items, lock_dataset
+from evals_app.models import Dataset, ItemVersion
 from runs_app.models import AgentRun
 
 MAX_MOCKS = 200  # of an item
+
+
+class AddedRuns(NamedTuple):
+    """The items of runs in a dataset, and how many of them were not there before."""
+
+    versions: list[ItemVersion]
+    added_count: int
+
+
+@transaction.atomic
+def add_items_of_runs(dataset: Dataset, items: Sequence[JSONObject]) -> AddedRuns:
+    """Add items of runs as one version. One that the dataset has already is not added again, as by a second click.
+
+    Raise ConfigError, Conflict and ApiError, as adding items does.
+    """
+    lock_dataset(dataset.pk)  # before the look at its items, or two requests at the same time would both add one
+    present = [*map(EqualItems(dataset, items).find, items)]
+    missing = [item for item, version in zip(items, present, strict=True) if version is None]
+    added = iter(add_items(dataset, missing) if missing else [])
+    return AddedRuns([version or next(added) for version in present], len(missing))
+
+
+class EqualItems:
+    """The items of a dataset that were made of the same runs as other items."""
+
+    def __init__(self, dataset: Dataset, items: Sequence[JSONObject]) -> None:
+        runs = [item["source"]["referenceId"] for item in items]
+        rows = ItemVersion.objects.current().filter(dataset=dataset, source__referenceId__in=runs)
+        self.versions = [*rows.select_related("item")]
+        self.empty = ItemVersion().content
+
+    def find(self, item: JSONObject) -> ItemVersion | None:
+        """Return the item with the same content, or None. An external ID replaces the item that has it."""
+        if item.get("external_id"):
+            return None
+        content = {**self.empty, **item}
+        return next((version for version in self.versions if json_equal(version.content, content)), None)
 
 
 def item_of_run(run: AgentRun, user: Caller, *, with_mocks: bool = False, with_steps: bool = False) -> JSONObject:

@@ -24,9 +24,8 @@ from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
-from evals_app.datasets.changes import add_items
 from evals_app.datasets.creation import create_dataset
-from evals_app.datasets.from_runs import item_of_run, mocks_of
+from evals_app.datasets.from_runs import add_items_of_runs, item_of_run, mocks_of
 from evals_app.datasets.schema import parse_dataset, parse_item_change
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.models import Dataset
@@ -105,8 +104,11 @@ def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[Ru
     dataset = chosen_dataset(request, runs)
     for form in forms:  # people typed these: a database refuses a NUL, for example
         parse_item_change({"input": form.item["input"], "groundTruth": form.item["ground_truth"]})
-    count = len(add_items(dataset, [form.item for form in forms]))
-    messages.success(request, f"{pluralize(count, 'item')} added to {dataset.name} as version {dataset.version}.")
+    count = add_items_of_runs(dataset, [form.item for form in forms]).added_count
+    if count:
+        messages.success(request, f"{pluralize(count, 'item')} added to {dataset.name} as version {dataset.version}.")
+    if left := len(forms) - count:
+        messages.info(request, f"{dataset.name} has {pluralize(left, 'equal item')} of the same runs already.")
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
 
 

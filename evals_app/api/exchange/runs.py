@@ -19,8 +19,7 @@ from agents_app.api.unknown_names import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import item_body
-from evals_app.datasets.changes import add_items
-from evals_app.datasets.from_runs import item_of_run
+from evals_app.datasets.from_runs import add_items_of_runs, item_of_run
 from evals_app.datasets.schema import ItemChange, parse_item_change
 from evals_app.datasets.unknown_names import unknown_in_item
 from runs_app.api.lookups import get_readable_run
@@ -64,5 +63,5 @@ class AddRunView(JSONView):
         changes = parse_item_change({name: value for name, value in body.items() if name != "source"})
         if external_id := options.get("external_id"):
             changes |= {"external_id": external_id}
-        (version,) = add_items(dataset, [{**item, **changes}])
+        (version,) = add_items_of_runs(dataset, [{**item, **changes}]).versions
         return json_response(item_body(version) | warning_payloads(names.unknown), 201)

@@ -131,3 +131,12 @@ def test_what_is_not_supported_answers_501_in_the_shape_of_errors(editor, run):
         assert (answer.status_code, answer.body["code"]) == (501, "not_implemented")
     assert editor.post("/api/datasets/nothing/generate-items", {}).status_code == 404
     assert editor.post("/api/datasets", {"name": "Cluster failures"}).body["id"] == "cluster-failures-1"
+
+
+def test_a_run_that_is_there_already_is_not_added_again(editor, run):
+    first, second = (editor.post(path(run), {"datasetId": "support"}) for _ in range(2))
+    edited = editor.post(path(run), {"datasetId": "support", "groundTruth": "At ten."})
+
+    assert (second.status_code, second.body) == (201, first.body)
+    assert edited.body["id"] != first.body["id"]
+    assert [item.ground_truth for item in ItemVersion.objects.order_by("item_id")] == ["At nine.", "At ten."]

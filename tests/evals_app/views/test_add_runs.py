@@ -171,3 +171,16 @@ def test_a_new_dataset_is_not_left_behind_without_its_items(client, runs, settin
 
     assert refused.status_code == 422
     assert not Dataset.objects.exists()
+
+
+def test_runs_that_are_there_already_are_not_added_again(client, runs):
+    make_dataset(owner_id="support")
+    sent = {"dataset": "support", "run": [str(run.pk) for run in runs[:2]]}
+    client.post(SELECTED, sent)
+
+    again = client.post(SELECTED, sent, follow=True)
+    more = client.post(SELECTED, {**sent, "run": [str(run.pk) for run in runs]}, follow=True)
+
+    assert "Support has 2 equal items of the same runs already." in text(again)
+    assert "1 item added to Support as version 2." in text(more)
+    assert Dataset.objects.get().item_count == 3
