@@ -39,7 +39,7 @@ STILL_WAITING_MESSAGE = "The run continues when its other calls are decided."
 
 @require_safe
 @login_required
-def inbox(request: HttpRequest) -> HttpResponse:
+def list_approvals(request: HttpRequest) -> HttpResponse:
     """Display the calls that wait for the user, those that wait for others, or decided ones."""
     listing = ApprovalListState(request.user, request.GET)
     cards = [build_card(view) for view in listing.views if listing.tab != "decided"]
