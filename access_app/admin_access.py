@@ -80,7 +80,7 @@ class CheckedListMixin:
 
     def report_action(self, request: HttpRequest, count: int, selected: int, noun: str, end: str, hint: str) -> None:
         """Show how many of the selected rows an action has changed. `hint` says why it has left out others."""
-        text = f"{count} of {pluralize(selected, noun)} {end}"
+        text = f"{count:,} of {pluralize(selected, noun)} {end}"
         level = messages.SUCCESS if count else messages.WARNING
         messages.add_message(request, level, text if count == selected else f"{text} {hint}".rstrip())
 

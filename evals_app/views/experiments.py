@@ -165,5 +165,5 @@ def retry(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     except ApiError as error:
         messages.error(request, error.error)
     else:
-        messages.success(request, f"{count} {'item runs or is' if count == 1 else 'items run or are'} scored again.")
+        messages.success(request, f"{count:,} {'item runs or is' if count == 1 else 'items run or are'} scored again.")
     return redirect("evals:experiment", row.pk)

@@ -164,6 +164,6 @@ def pruned_message(agent: Agent, version_count: int) -> str:
         return ""
     noun = "version was" if count == 1 else "versions were"
     return (
-        f"{count} older {noun} pruned or deleted. Pruning never removes the live version, the previous live version, "
-        "the draft and pinned versions."
+        f"{count:,} older {noun} pruned or deleted. Pruning never removes the live version, the previous live "
+        "version, the draft and pinned versions."
     )

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from evals_app.experiments.summary import summarize_experiment
-from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from evals_app.models import Dataset, Experiment, ExperimentResult, ItemVersion
 from evals_app.views import start_experiment
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
@@ -400,3 +400,19 @@ def test_of_many_agents_the_last_changed_and_the_named_ones_are_offered(client, 
     (offered,) = [choices for label, choices in page.context["form"].fields["target"].choices if label == "Agents"]
     assert [key for key, _ in offered] == ["agent:b-old", "agent:c-for", "agent:d-new", "agent:e-new"]
     assert offered[-1][1] == "wen (e-new)"  # the ID is not turned with the name
+
+
+def test_large_numbers_have_one_format_on_all_pages(client, editor):
+    dataset = make_dataset("First", owner_id="support")
+    experiment = ended(dataset, [0.5])
+    Dataset.objects.update(item_count=2000)
+    figures = {**summarize_experiment(experiment)["scorers"]["exact"], "count": 2000, "errors": 1500, "unscored": 1500}
+    counts = {"total_items": 2000, "succeeded_count": 500, "failed_count": 1500}
+    Experiment.objects.update(**counts, summary={"scorers": {"exact": figures}})
+
+    paths = ["/datasets", "/datasets/support", f"/experiments/{experiment.pk}", "/experiments"]
+    pages = {path: text(client.get(path)) for path in paths}
+
+    assert [path for path, page in pages.items() if "2,000" not in page] == []
+    visible = {path: re.sub(r"<[^>]+>", "", page) for path, page in pages.items()}
+    assert [path for path, page in visible.items() if re.search(r"\b(2000|1500)\b", page)] == []
