@@ -13,6 +13,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
+from agents_app.api.unknown_names import warning_payloads
 from agents_app.configuration.memory.options import ObservationalOptions
 from agents_app.models import Agent
 from memory_app.api.lookups import (
@@ -24,6 +25,7 @@ from memory_app.api.lookups import (
     thread_of_query,
     visible_agent_of,
 )
+from memory_app.api.unknown_names import checking_body
 from memory_app.history.threads import get_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import (
@@ -71,7 +73,7 @@ class BufferStatusView(JSONView):
 
     def post(self, request: Request) -> HttpResponse:
         body = json_object_body(request)
-        with BodyFields(body) as fields:
+        with checking_body(request, body, "threadId", "resourceId") as names, BodyFields(body) as fields:
             key, resource = fields.thread_key("threadId"), fields.resource()
             agent_id = str(body.get("agentId") or "")
         agent = get_visible_agent(request, agent_id) if agent_id not in NOT_GIVEN else None
@@ -80,7 +82,8 @@ class BufferStatusView(JSONView):
         thread = get_thread(caller_of(request), key, resource)
         with StreamSlot(request.user):  # it blocks a thread
             wait_until_observed(thread)
-        return json_response({"record": observation_record(thread, observed_options(request, agent, thread))})
+        record = observation_record(thread, observed_options(request, agent, thread))
+        return json_response({"record": record} | warning_payloads(names.unknown))
 
 
 def observed_options(request: Request, agent: Agent | None, thread: Thread) -> ObservationalOptions | None:

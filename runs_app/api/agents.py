@@ -18,7 +18,8 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found
-from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
+from agents_app.api.unknown_names import read_named_fields
+from agents_app.configuration.schema import WIRE_CONFIG
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
 from runs_app.api.generate_response import answer_response
@@ -145,7 +146,7 @@ class ObserveView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        body = validate_fields(ObserveBody, json_object_body(request))
+        body, _ = read_named_fields(request, json_object_body(request), ObserveBody)
         run = get_run_of_agent(request, agent_id, body["run_id"])
         return readable_stream(request, run, body.get("offset") or 0)
 
@@ -164,7 +165,8 @@ class RecoverView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        run = get_run_of_agent(request, agent_id, validate_fields(RecoverBody, json_object_body(request))["run_id"])
+        body, _ = read_named_fields(request, json_object_body(request), RecoverBody)
+        run = get_run_of_agent(request, agent_id, body["run_id"])
         if not can_have_role(request.user, Role.EDITOR):  # the role of the API key
             raise RoleRequired(Role.EDITOR, run.owner_id)
         reaper.recover(run)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Case, When
 from django.http import HttpResponse, StreamingHttpResponse
+from pydantic import BaseModel
 from rest_framework.request import Request
 
 from agentcms.api.parsers import json_object_body
@@ -16,7 +17,9 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotency_key
+from agents_app.api.unknown_names import checking_names, warning_payloads
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.generate_response import answer_response
@@ -37,6 +40,7 @@ from runs_app.events.decided_calls import chunks_after_decision, suspension_numb
 from runs_app.events.network import NetworkConverter
 from runs_app.models import AgentRun, PendingCall
 from runs_app.requests.decisions import (
+    SENT_WITH_DECISIONS,
     CallBody,
     DecisionBody,
     ResumeBody,
@@ -59,13 +63,22 @@ class Decided(NamedTuple):
     after: int
 
 
+def read_decision_request(request: Request, model: type[BaseModel]) -> tuple[JSONObject, Sequence[UnknownName]]:
+    """Return the fields of a decision, and the unknown names of the request. Raise BadRequest and ConfigError."""
+    body = json_object_body(request)
+    fields: JSONObject = {}
+    with checking_names(request, body, model, silent=SENT_WITH_DECISIONS) as names:
+        fields = parse_decision_body(model, body)
+    return fields, names.unknown
+
+
 class DecisionView(JSONView):
     """A decision about a call of a run, which the body names."""
 
     verdict = Verdict.APPROVE
 
     def decide(self, request: Request, agent_id: str) -> Decided:
-        body = parse_decision_body(CallBody, json_object_body(request))
+        body, _ = read_decision_request(request, CallBody)
         decision = Decision(self.verdict, body.get("reason") or "", body.get("arguments"))
         return decide_call_of_run(request, agent_id, body, lambda call: decision)
 
@@ -109,7 +122,7 @@ class ResumeView(StreamedDecisionView):
     """Data for a tool that has suspended itself, or `{"approved": true}` for a call that waits for approval."""
 
     def decide(self, request: Request, agent_id: str) -> Decided:
-        body = parse_decision_body(ResumeBody, json_object_body(request))
+        body, _ = read_decision_request(request, ResumeBody)
         return decide_call_of_run(request, agent_id, body, lambda call: decision_from_data(call, body["resume_data"]))
 
 
@@ -151,11 +164,12 @@ class SendToolApprovalView(JSONView):
     """A decision about a call by its conversation. The response does not wait for the run."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        body = parse_decision_body(ThreadDecisionBody, json_object_body(request))
+        body, unknown = read_decision_request(request, ThreadDecisionBody)
         key = requested_key(request)
         call = find_call_of_repeat(key) or find_call_in_thread(request, agent_id, body)
         decide_for_caller(call, thread_decision(call, body), request, key)
-        return json_response({"accepted": True, "runId": call.root_id, "toolCallId": body["tool_call_id"]})
+        accepted = {"accepted": True, "runId": call.root_id, "toolCallId": body["tool_call_id"]}
+        return json_response(accepted | warning_payloads(unknown))
 
 
 class ApprovalView(JSONView):
@@ -165,7 +179,7 @@ class ApprovalView(JSONView):
         return json_response(approval_body(get_readable_call(request, approval_id)))
 
     def post(self, request: Request, approval_id: str) -> HttpResponse:
-        body = parse_decision_body(DecisionBody, json_object_body(request))
+        body, unknown = read_decision_request(request, DecisionBody)
         if body["decision"] not in Verdict.values:
             raise ConfigError([Issue("decision", f"Send one of {', '.join(Verdict.values)}.")])
         call = get_readable_call(request, approval_id)
@@ -176,7 +190,7 @@ class ApprovalView(JSONView):
             body.get("resume_data"),
             body.get("mark") or "",
         )
-        return json_response(approval_body(decide_for_caller(call, decision, request)))
+        return json_response(approval_body(decide_for_caller(call, decision, request)) | warning_payloads(unknown))
 
 
 def decide_call_of_run(

@@ -103,7 +103,7 @@ def state_schemas() -> dict[str, JSONObject]:
         "MemoryConfig": {**optional(memoryType=STRING, config=nullable(OBJECT)), "required": ["config"]},
         "MemoryStatus": object_of(result=BOOLEAN, memoryType=STRING, observationalMemory=OBJECT),
         "ObservationalMemory": object_of(record=nullable(OBJECT), history=array_of(OBJECT)),
-        "BufferStatus": object_of(record=nullable(OBJECT)),
+        "BufferStatus": with_optional_warnings(object_of(record=nullable(OBJECT))),
         "BufferStatusQuery": {
             **optional(agentId=STRING, resourceId=STRING, threadId=STRING),
             "required": ["threadId"],

@@ -164,6 +164,7 @@ MEMORY_OPERATIONS = (
         "Wait for the observations of a thread",
         "BufferStatus",
         "BufferStatusQuery",
+        ("strict",),
     ),
     Operation(
         "get",

@@ -15,6 +15,7 @@ from agentcms.openapi.json_schema import (
     nullable,
     object_of,
     page_of,
+    with_optional_warnings,
 )
 from agentcms.openapi.operations import APPROVAL, EXAMPLE_UUID, PAGING, RUNNABLE_AGENT, Operation
 from agentcms.openapi.section import ApiSection
@@ -28,7 +29,8 @@ def decision(
 ) -> Operation:
     """Return the operation of a route that decides a waiting tool call of a run of an agent."""
     errors = (409, 410, 422, 424) if response == "Generated" else (409, 410, 422)
-    return Operation("post", f"{RUNNABLE_AGENT}/{route}", operation_id, summary, response, body, errors=errors)
+    path = f"{RUNNABLE_AGENT}/{route}"
+    return Operation("post", path, operation_id, summary, response, body, ("strict",), errors=errors)
 
 
 APPROVAL_OPERATIONS = (
@@ -89,6 +91,7 @@ APPROVAL_OPERATIONS = (
         "Decide a tool call",
         "Approval",
         "ApprovalDecision",
+        ("strict",),
         errors=(409, 410, 422),
     ),
 )
@@ -129,7 +132,7 @@ APPROVAL_EXAMPLES: dict[str, JSONObject] = {
 
 def approval_schemas() -> dict[str, JSONObject]:
     return {
-        "Approval": approval_schema(),
+        "Approval": with_optional_warnings(approval_schema()),
         "ApprovalPage": page_of("approvals", "Approval"),
         "CallDecision": body_of(
             {"runId": UUID_STRING}, toolCallId=STRING, reason=STRING, arguments=OBJECT, mark=STRING
@@ -144,7 +147,7 @@ def approval_schemas() -> dict[str, JSONObject]:
         "ApprovalDecision": body_of(
             {"decision": {"enum": Verdict.values}}, reason=STRING, arguments=OBJECT, resumeData=ANY, mark=STRING
         ),
-        "AcceptedDecision": object_of(accepted=BOOLEAN, runId=UUID_STRING, toolCallId=STRING),
+        "AcceptedDecision": with_optional_warnings(object_of(accepted=BOOLEAN, runId=UUID_STRING, toolCallId=STRING)),
         "SuspendedRun": suspended_run_schema(),
         "SuspendedRunPage": page_of("runs", "SuspendedRun"),
     }

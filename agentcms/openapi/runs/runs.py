@@ -53,6 +53,7 @@ RUN_OPERATIONS = (
         "Stream the events of a run from an offset",
         "Events",
         "Observe",
+        ("strict",),
     ),
     Operation(
         "post",
@@ -71,6 +72,7 @@ RUN_OPERATIONS = (
         "Have a durable run continued and stream its events",
         "Events",
         "Recover",
+        ("strict",),
     ),
     Operation(
         "post",

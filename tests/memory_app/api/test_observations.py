@@ -183,3 +183,12 @@ def test_the_buffer_status_has_the_limits_of_streams(caller, user, thread, setti
         answer = caller.post(f"{ROUTE}/buffer-status", {"threadId": "t", "resourceId": "alice"})
 
     assert (answer.status_code, answer.body["code"]) == (429, "too_many_streams")
+
+
+def test_names_that_buffer_status_does_not_read_are_reported(caller, thread):
+    sent = {"threadId": "t", "agentId": "concierge", "treadId": "t"}
+
+    answer, strict = (caller.post(f"{ROUTE}/buffer-status{query}", sent) for query in ("", "?strict=true"))
+
+    assert [warning["field"] for warning in answer.body["warnings"]] == ["treadId"]
+    assert (strict.status_code, [issue["field"] for issue in strict.body["issues"]]) == (400, ["treadId"])

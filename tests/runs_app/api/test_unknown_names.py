@@ -62,3 +62,27 @@ def test_what_the_published_client_sends_is_silent(editor):
 
     assert editor.post(GENERATE, sent).body["warnings"] == []
     assert editor.post(f"{GENERATE}?strict=true", {"messages": "Hi", "requestContext": {}}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        *[(f"agents/concierge/{route}", {}) for route in ("observe", "recover", "approve-tool-call")],
+        *[(f"agents/concierge/{route}", {}) for route in ("decline-tool-call-generate", "approve-network-tool-call")],
+        ("agents/concierge/resume-stream", {"resumeData": {}}),
+        (
+            "agents/concierge/send-tool-approval",
+            {"resourceId": "r", "threadId": "t", "toolCallId": "c", "approved": True},
+        ),
+        ("approvals/0197a6f0-0000-7000-8000-000000000000", {"decision": "approve"}),
+    ],
+)
+def test_strict_requests_about_existing_runs_refuse_unknown_names(editor, path, body):
+    run_id = {"runId": "0197a6f0-0000-7000-8000-000000000000"}
+    body = (run_id if "toolCallId" not in body and "decision" not in body else {}) | body | {"zebra": 1}
+
+    refused = editor.post(f"/api/{path}?strict=true", body)
+    tolerated = editor.post(f"/api/{path}", body)
+
+    assert (refused.status_code, names(refused.body["issues"])) == (400, [("zebra", "Nothing reads it.")])
+    assert tolerated.status_code == 404
