@@ -81,7 +81,8 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Name the way out for users with rows that the admin does not delete, such as API keys and conversations."""
-        users = [*objs]
+        # Before the locks of names, in the order in which a change form takes both.
+        users = [*User.objects.select_for_update().filter(pk__in=[user.pk for user in objs]).order_by("pk")]
         deleted, counts, lacking, protected = super().get_deleted_objects(users, request)
         # Django would delete them too, and with them the record of what the user did.
         if LogEntry.objects.filter(user__in=users).exists():
@@ -123,5 +124,7 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
             raise PermissionDenied
         # In a transaction, to the end of which the check of the last superuser holds its lock.
         with transaction.atomic():
+            if request.method == "POST":
+                self.lock_row(id)  # before the lock of the check, as a change form does
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return response

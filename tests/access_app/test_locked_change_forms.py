@@ -9,7 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from access_app.admin import users
 from access_app.admin.api_keys import ApiKeyForm
+from access_app.admin.users import AccountForm, User
 from access_app.models import ApiKey
 from tests.factories import UserFactory
 
@@ -43,3 +45,41 @@ def test_a_key_that_is_revoked_while_its_form_is_saved_stays_revoked(monkeypatch
 
     key.refresh_from_db()
     assert (key.name, key.revoked_at is None) == ("New name", False)
+
+
+def test_a_user_is_changed_and_deleted_at_the_same_time(monkeypatch):
+    """Both lock the row of the user, and that no superuser is lost. In two orders, each would wait for the other."""
+    staff, user = UserFactory(is_staff=True, is_superuser=True), UserFactory()
+    row_is_locked, name_is_locked = Event(), Event()
+    clean_username, reject = AccountForm.clean_username, users.reject_loss_of_superusers
+
+    def clean_paused(form):
+        row_is_locked.set()
+        name_is_locked.wait(1)  # never if the deletion waits for the row first
+        return clean_username(form)
+
+    def reject_noticed(rows):
+        reject(rows)
+        name_is_locked.set()
+
+    def post(page, fields):
+        client = Client()
+        client.force_login(staff)
+        try:
+            return client.post(reverse(f"admin:auth_user_{page}", args=[user.pk]), fields).status_code
+        finally:
+            connections.close_all()
+
+    def delete():
+        row_is_locked.wait(10)
+        return post("delete", {"post": "yes"})
+
+    monkeypatch.setattr(AccountForm, "clean_username", clean_paused)
+    monkeypatch.setattr(users, "reject_loss_of_superusers", reject_noticed)
+    inline = {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
+    with ThreadPoolExecutor(2) as pool:
+        changed = pool.submit(post, "change", {"username": user.username, **inline})
+        deleted = pool.submit(delete)
+
+        assert (changed.result(30), deleted.result(30)) == (302, 302)
+    assert not User.objects.filter(pk=user.pk).exists()
