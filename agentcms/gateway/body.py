@@ -12,6 +12,9 @@ from typing import IO, NoReturn
 from granian.rsgi import HTTPProtocol
 
 MEMORY_LIMIT = 1024**2  # bytes of a body before it moves to a temporary file
+# Bytes beyond the limit that are read and dropped. Many clients read the response only after they have sent the whole
+# body. If the connection is closed before, they report that instead.
+MAX_DROPPED = 32 * 1024**2
 PROMPT_SECONDS = 0.2  # a body that takes longer is slow: its sender is checked before the rest is read
 # The thread of a request waits so long for its body. That takes less CPU than the way over the event loop.
 THREAD_SECONDS, THREAD_POLL_SECONDS = 0.005, 0.0001
@@ -41,7 +44,7 @@ class RequestBody:
     Args:
         protocol: The connection.
         declared: The value of `Content-Length`, or None.
-        limit: The number of bytes after which reading stops.
+        limit: The number of bytes that are kept. A larger body is refused.
         timeout: Seconds for the body, to which each `min_rate` received bytes add one.
         min_rate: Bytes per second.
     """
@@ -61,8 +64,12 @@ class RequestBody:
 
     @property
     def is_complete(self) -> bool:
-        """True if the declared length or more than the limit was read."""
-        return self.received > self.limit or self.received == self.declared
+        """True if the declared length was read, or all that is read of a body that is too large."""
+        return self.received > self.limit + MAX_DROPPED or self.received == self.declared
+
+    @property
+    def is_too_large(self) -> bool:
+        return self.received > self.limit
 
     @property
     def length(self) -> int:
@@ -92,7 +99,7 @@ class RequestBody:
         return True
 
     async def read(self, may_continue: Callable[[], Awaitable[bool]]) -> None:
-        """Read until the end, the declared length or the limit, and rewind the file.
+        """Read until the body is complete, and rewind the file.
 
         `may_continue` is asked once about a body that does not arrive at once. If it returns False, nothing more is
         read. Raises BodyTimeout and IncompleteBody.
@@ -108,9 +115,11 @@ class RequestBody:
                     pending.cancel()
                     self.is_refused = True
                     return
-            deadline = started_at + self.timeout + self.received / self.min_rate
+            deadline = started_at + self.timeout + min(self.received, self.limit) / self.min_rate
             if not await is_done_after(pending, deadline - loop.time()):
                 pending.cancel()
+                if self.is_too_large:
+                    break
                 raise BodyTimeout
             if not self.take_piece(pending):
                 break
@@ -124,12 +133,13 @@ class RequestBody:
         return self.pending
 
     def take_piece(self, piece: asyncio.Future[bytes]) -> bool:
-        """Store a piece that has arrived. Return False at the end of the body. Raises IncompleteBody."""
+        """Store a piece, up to the limit. Return False at the end of the body. Raises IncompleteBody."""
         self.pending = None
         if not (chunk := piece.result()):
             self.check_end()
             return False
-        self.file.write(chunk)
+        if not self.is_too_large:
+            self.file.write(chunk)
         self.received += len(chunk)
         return True
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agentcms.gateway.body import BodyTimeout, IncompleteBody, RequestBody
+from agentcms.gateway.body import MAX_DROPPED, BodyTimeout, IncompleteBody, RequestBody
 
 
 class Connection:
@@ -63,10 +63,21 @@ def test_a_chunked_body_with_an_error_is_incomplete():
         read((0, b"ab"), error)
 
 
-def test_reading_stops_above_the_limit():
-    content, length, _ = read((0, b"x" * 60), (0, b"x" * 60), (60, b"x"), limit=100)
+def test_the_rest_of_a_body_above_the_limit_is_read_and_dropped():
+    # Clients that do not read before they have sent everything get no response otherwise.
+    content, length, _ = read(*[(0, b"x" * 60)] * 5, limit=100)
 
-    assert (len(content), length) == (120, 120)
+    assert (len(content), length) == (120, 300)
+
+
+def test_reading_stops_far_above_the_limit():
+    _, length, _ = read((0, b"x" * 200), (0, b"x" * MAX_DROPPED), (60, b"x"), limit=100)
+
+    assert length == MAX_DROPPED + 200
+
+
+def test_a_body_above_the_limit_that_arrives_slowly_is_not_waited_for():
+    assert read((0, b"x" * 200), (60, b"x"), limit=100)[1] == 200
 
 
 def test_a_slow_sender_is_checked_once():
