@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import reduce
+from operator import or_
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -21,13 +23,16 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.crypto import salted_hmac
+from django.utils.text import smart_split, unescape_string_literal
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.plural import pluralize
+from agentcms.web.text_conditions import contains_text, like_ignores_case
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
 CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."
+QUOTES = ('"', "'")
 OPENED_STATE = "opened_state"  # the name of the input in templates/admin/change_form.html
 
 
@@ -59,6 +64,24 @@ class CheckedListMixin:
         is_allowed = {role: has_role_somewhere(request.user, role) for role in {*self.action_roles.values()}}
         forbidden = {name for name, role in self.action_roles.items() if not is_allowed[role]}
         return {name: action for name, action in actions.items() if name not in forbidden}
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Return the rows with all words of a search, in upper or lower case. On SQLite, Django finds É by É only.
+
+        It gets the other words.
+        """
+        words = [*smart_split(search_term)]
+        names = [str(name) for name in self.get_search_fields(request)]  # type: ignore[attr-defined]
+        for word in words:
+            if not like_ignores_case(word):
+                text = unescape_string_literal(word) if word[0] in QUOTES and word[0] == word[-1] else word
+                conditions = (contains_text(name, text) for name in names if not name.endswith("__exact"))
+                queryset = queryset.filter(reduce(or_, conditions))
+        rest = " ".join(filter(like_ignores_case, words))
+        results: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, rest)  # type: ignore[misc]
+        return results
 
     def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return CheckedChangeList

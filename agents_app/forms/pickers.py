@@ -10,11 +10,11 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from access_app.caller import Caller
+from agentcms.web.text_conditions import contains_text
 from agents_app.configuration.acp_agents import ACP_KINDS
 from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
-from agents_app.search.text_conditions import contains_text
 
 MAX_PICKER_OPTIONS = 20  # of one search; more words find the others
 MAX_SEARCH_WORDS = 10

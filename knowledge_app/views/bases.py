@@ -19,8 +19,8 @@ from agentcms.db.locks import reserve_new_key
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
+from agentcms.web.text_conditions import contains_text
 from agents_app.configuration.sub_agents import listed_agents, name_agents
-from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import GET_POST
 from jobs_app.models import Job
 from knowledge_app.forms import AskForm, BaseForm, MetadataForm, TextForm, UrlForm

@@ -16,9 +16,9 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
+from agentcms.web.text_conditions import contains_text
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
-from agents_app.search.text_conditions import contains_text
 from agents_app.search.tokenizer import find_words
 from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource, visible_agent_of
 from memory_app.history.threads import get_thread

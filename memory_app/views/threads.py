@@ -22,8 +22,8 @@ from agentcms.api.renderers import encode_json
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
+from agentcms.web.text_conditions import contains_text
 from agents_app.models import Agent
-from agents_app.search.text_conditions import contains_text
 from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm

@@ -1,0 +1,46 @@
+"""The search of lists in the admin."""
+
+import pytest
+from django.urls import reverse
+
+from agents_app.models import Agent
+from evals_app.models import Experiment
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def staff(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    return client
+
+
+def keys_of(client, model, search):
+    page = client.get(reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist"), {"q": search})
+    assert page.status_code == 200
+    return [str(row.pk) for row in page.context["cl"].result_list]
+
+
+@pytest.mark.parametrize(
+    "search", ["Équipe", "équipe", "ÉQUIPE", "nuit ÉQUIPE", '"équipe de nuit"', "ÉQUIPE porter", "(É"]
+)
+def test_letters_beyond_z_are_found_in_upper_and_lower_case(staff, search):
+    AgentFactory(id="porter", name="Équipe de nuit (Été)")
+    AgentFactory(id="guide", name="Equipe de jour")
+
+    assert keys_of(staff, Agent, search) == ["porter"]
+
+
+def test_the_parts_of_a_search_are_all_needed(staff):
+    AgentFactory(id="porter", name="Équipe de nuit")
+
+    assert keys_of(staff, Agent, "équipe jour") == []
+
+
+def test_columns_that_are_only_compared_as_a_whole_do_not_prevent_a_search(staff):
+    dataset = make_dataset("One")
+    experiment = Experiment.objects.create(dataset=dataset, dataset_version=1, target_id="x", name="Été")
+
+    assert keys_of(staff, Experiment, "été") == [str(experiment.pk)]
