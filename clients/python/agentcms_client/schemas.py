@@ -187,6 +187,7 @@ class Approval(TypedDict):
     decidedBy: str | None
     via: str | None
     editedArguments: JSONObject | None
+    warnings: NotRequired[list[AgentWarning]]
 
 
 class Job(TypedDict):

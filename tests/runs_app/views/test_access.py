@@ -5,24 +5,28 @@ from django.test import Client
 from django.urls import reverse
 
 from access_app.role import Role
-from runs_app.models import AgentRun, SavedInput
+from runs_app.models import AgentRun, BackgroundTask, SavedInput
 from runs_app.urls import urlpatterns
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
-POST_ONLY = {"stop", "score", "arrange", "run", "save_input", "delete_input", "decide"}
-OPEN_TO_ALL = {"list", "approvals", "approval_count", "notices"}  # they show every user their own rows
+POST_ONLY = {"stop", "score", "arrange", "run", "save_input", "delete_input", "decide", "cancel_task"}
+# They show every user their own rows.
+OPEN_TO_ALL = {"list", "approvals", "approval_count", "background_tasks", "notices"}
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
 
 @pytest.fixture
 def run_of_other_owner(db):
-    """Return a run, a call of it and a saved input of another owner."""
+    """Return a run, a call and a background task of it, and a saved input of another owner."""
     run = RunFactory(agent=AgentFactory(owner_id="newsroom"), open=True)
     call = PendingCallFactory(run=run)
+    columns = {"agent_key": run.agent_key, "owner_id": "newsroom", "tool": "research", "call_key": "research"}
+    task = BackgroundTask.objects.create(run=run, call_id="c1", timeout_ms=1000, **columns)
     saved_input = SavedInput.objects.create(user=run.requested_by, agent=run.agent, name="Greeting", text="Hello")
-    return {"agent_id": run.agent_key, "run_id": run.pk, "input_id": saved_input.pk, "call_id": call.pk}
+    rows = {"run_id": run.pk, "input_id": saved_input.pk, "call_id": call.pk, "task_id": task.pk}
+    return {"agent_id": run.agent_key, **rows}
 
 
 def address(name, known):
