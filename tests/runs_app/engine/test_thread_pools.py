@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connections
 
 from runs_app.building.processors import Processor
+from runs_app.engine import thread_pools
 from runs_app.engine.thread_pools import TOOL_THREADS, run_blocking, run_db
 from tests.factories import UserFactory
 
@@ -64,6 +66,16 @@ def test_slow_tools_do_not_delay_the_runs_of_others():
     assert asyncio.run(process_beside_slow_tools()) == ["HELLO"]
 
 
+@pytest.fixture
+def free_tool_threads(monkeypatch):
+    """Use threads that no function of an earlier test takes."""
+    with ThreadPoolExecutor(TOOL_THREADS) as pool:
+        monkeypatch.setattr(thread_pools, "_tool_pool", pool)
+        monkeypatch.setattr(thread_pools, "_abandoned", set())
+        yield
+
+
+@pytest.mark.usefixtures("free_tool_threads")
 def test_functions_that_hang_after_their_calls_were_given_up_leave_threads_to_others(caplog):
     release, started = threading.Event(), []
 
