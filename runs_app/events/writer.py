@@ -69,9 +69,9 @@ class EventWriter(PendingWrites):
                 self.is_unsure = True
                 self.note_outage()
                 self._abandon_expired()
-                connection.close()
             except Exception:
                 log.exception("Events of runs could not be written.")
+            connection.close()  # an error at the end of a transaction leaves it open, and nothing later is committed
             self._discard_lost(self._expired_ids())
             time.sleep(RETRY_DELAY)
             self.due_at = 0.0  # reset with the snapshots, and no further chunk may come that would set it

@@ -5,6 +5,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
 from django.db.backends.signals import connection_created
 from django.utils import timezone
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -112,6 +113,29 @@ async def cancel_while_it_waits(future):
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+
+
+def test_an_error_that_leaves_a_transaction_open_loses_no_later_event(agent_with_model, resumed, monkeypatch):
+    failed = threading.Event()
+
+    def leave_transaction_open(holder):
+        if failed.is_set():
+            return []
+        connection.set_autocommit(False)  # as an error at the end of a transaction does
+        failed.set()
+        raise RuntimeError
+
+    async def words(messages, info):
+        yield "Hello "
+        await run_blocking(resumed.wait, 60)
+        yield "there"
+
+    monkeypatch.setattr(writer, "cancel_requested_ids", leave_transaction_open)
+    run = wait_for_text(start_run(agent_with_model(words), member("editor")))
+    assert failed.wait(30)
+    resumed.set()
+
+    assert texts(wait_for_end(run)) == ["Hello ", "there"]
 
 
 def test_runs_that_follow_each_other_share_the_connection_of_the_writer(monkeypatch):
