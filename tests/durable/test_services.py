@@ -71,26 +71,33 @@ def test_a_repeated_message_changes_nothing(service_engine):
     assert engine.notes("tool") == ["tool 0 begins", "tool 0 ends"]
 
 
-def test_dbos_encrypts_its_connections_as_the_database_url_says(monkeypatch, settings):
-    address = "postgres://cms:p%40ss@db.internal/cms?sslmode=verify-full&sslrootcert=/etc/ca.pem&connect_timeout=3"
-    stored = database_config(address, Path("/data"), pool_size=4, use_prepared_statements=True, lock_timeout=5)
-    monkeypatch.setattr(dbos, "connection", SimpleNamespace(vendor="postgresql", settings_dict=stored))
+@pytest.fixture
+def dbos_url_of(monkeypatch, settings):
+    """Return a function that returns the parts of the URL that DBOS gets for a DATABASE_URL."""
     settings.DBOS_DATABASE_URL = ""
 
-    url = urlsplit(dbos.database_url())
+    def url_of(address):
+        stored = database_config(address, Path("/data"), pool_size=4, use_prepared_statements=True, lock_timeout=5)
+        monkeypatch.setattr(dbos, "connection", SimpleNamespace(vendor="postgresql", settings_dict=stored))
+        return urlsplit(dbos.database_url())
+
+    return url_of
+
+
+def test_dbos_encrypts_its_connections_as_the_database_url_says(dbos_url_of):
+    address = "postgres://cms:p%40ss@db.internal/cms?sslmode=verify-full&sslrootcert=/etc/ca.pem&connect_timeout=3"
+
+    url = dbos_url_of(address)
 
     assert (url.username, url.password, url.path) == ("cms", "p%40ss", "/cms")
     tls = {"sslmode": "verify-full", "sslrootcert": "/etc/ca.pem"}
     assert dict(parse_qsl(url.query)) == {"host": "db.internal", "port": "5432", **tls}
 
 
-def test_dbos_connects_to_the_host_in_the_query_of_the_database_url(monkeypatch, settings):
+def test_dbos_connects_to_the_host_in_the_query_of_the_database_url(dbos_url_of):
     address = "postgresql://cms:p%40%3A%2Fss@/cms?host=/run/postgresql&port=5433"
-    stored = database_config(address, Path("/data"), pool_size=4, use_prepared_statements=True, lock_timeout=5)
-    monkeypatch.setattr(dbos, "connection", SimpleNamespace(vendor="postgresql", settings_dict=stored))
-    settings.DBOS_DATABASE_URL = ""
 
-    url = urlsplit(dbos.database_url())
+    url = dbos_url_of(address)
 
     assert (url.password, dict(parse_qsl(url.query))) == ("p%40%3A%2Fss", {"host": "/run/postgresql", "port": "5433"})
 

@@ -14,7 +14,6 @@ from django.db.backends.sqlite3 import base
 
 Base: Any = base.DatabaseWrapper  # its stubs lack the methods that are overridden here
 
-DEFAULT_LOCK_TIMEOUT = 5.0  # seconds; that of the module sqlite3
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
@@ -65,7 +64,7 @@ class DatabaseWrapper(Base):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.lock_timeout: float = self.settings_dict["OPTIONS"].get("timeout", DEFAULT_LOCK_TIMEOUT)  # seconds
+        self.lock_timeout: float = self.settings_dict["OPTIONS"]["timeout"]  # seconds
         # Not a bound method: in a reference cycle, the connection of a thread that ends would stay open.
         self.execute_wrappers.append(execute_in_queue)
 
