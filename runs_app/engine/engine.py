@@ -51,7 +51,6 @@ class Engine:
         self.writer = EventWriter(self.holder, self.cancel, self.cancel_lost)
         self.run_tasks: dict[UUID, asyncio.Task[object]] = {}
         self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
-        self.can_execute = False  # whether the module that executes runs could be imported
         self.durable_ids: set[UUID] = set()  # of the tasks
         self.journals: dict[UUID, Journal] = {}  # of the durable runs that have begun
         self.claiming: set[UUID] = set()
@@ -100,9 +99,7 @@ class Engine:
     async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:
             # The module imports pydantic-ai, which takes a second. Importing it here delays no request.
-            self.can_execute = False
             self.execute_run = (await run_blocking(import_module, EXECUTE_MODULE)).execute_run
-            self.can_execute = True
         return self.execute_run
 
     def start_background_work(self, work: Coroutine[Any, Any, None]) -> None:

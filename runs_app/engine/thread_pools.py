@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from threading import Lock
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from django.db import close_old_connections
 
@@ -18,8 +18,9 @@ Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
-TOOL_THREADS = 32
-MAX_ABANDONED_CALLS = 96  # that go on in threads of their own after their callers have gone
+MAX_AWAITED_CALLS = 32  # of one event loop that somebody waits for
+MAX_ABANDONED_CALLS = 96  # that go on after their callers have gone, and take no thread from other calls
+TOOL_THREADS = MAX_AWAITED_CALLS + MAX_ABANDONED_CALLS
 
 # Separate pools: slow tools must not delay the writes of a run, nor the runs of others that call no tool.
 _database_pool = ThreadPoolExecutor(8, thread_name_prefix="runs-database")
@@ -27,7 +28,7 @@ _tool_pool = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="runs-tools")
 _brief_pool = ThreadPoolExecutor(16, thread_name_prefix="runs-brief")
 
 _abandoned: set[Future[Any]] = set()
-_abandoned_lock = Lock()
+_tool_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 async def run_db(
@@ -42,15 +43,16 @@ async def run_blocking(
 ) -> Result:
     """Call a function that may block for long. Cancelling the caller does not stop the function.
 
-    Another thread then takes the place of its thread: functions that hang must not keep the threads from the others.
+    Its slot is free then, although it keeps its thread: functions that hang must not hold up the others.
     """
-    future = _submit(_tool_pool, partial(function, *args, **kwargs))
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        if future.running():
-            _replace_thread(future, function)
-        raise
+    async with _tool_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_AWAITED_CALLS)):
+        future = _submit(_tool_pool, partial(function, *args, **kwargs))
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if future.running():
+                _report_abandoned(future, function)
+            raise
 
 
 async def run_briefly(
@@ -68,30 +70,20 @@ def _submit(pool: ThreadPoolExecutor, call: Callable[[], Result]) -> Future[Resu
     return pool.submit(copy_context().run, _with_connections_returned, call)
 
 
-def _replace_thread(future: Future[Result], function: Callable[..., object]) -> None:
-    """Add a thread until a function ends for which nobody waits any more, unless there are too many of these."""
-    name = getattr(function, "__qualname__", repr(function))
-    with _abandoned_lock:
-        count = len(_abandoned) + 1
-        if count > MAX_ABANDONED_CALLS:
-            log.error(
-                "%s goes on after its call was given up, and takes the thread of other tools, because %d functions do "
-                "so already. Give tools that wait a timeout, and restart this process.",
-                name,
-                count - 1,
-            )
-            return
-        _abandoned.add(future)
-        _tool_pool._max_workers = TOOL_THREADS + count
-    log.warning("%s goes on after its call was given up, with %d such functions. Give it a timeout.", name, count)
-    future.add_done_callback(_take_thread_back)
-    _tool_pool.submit(int)  # the pool starts a thread only with new work
-
-
-def _take_thread_back(future: Future[Result]) -> None:
-    with _abandoned_lock:
-        _abandoned.discard(future)
-        _tool_pool._max_workers = TOOL_THREADS + len(_abandoned)
+def _report_abandoned(future: Future[Result], function: Callable[..., object]) -> None:
+    """Log a function that goes on although nobody waits for it any more. Until it ends it counts as abandoned."""
+    _abandoned.add(future)
+    future.add_done_callback(_abandoned.discard)
+    name, count = getattr(function, "__qualname__", repr(function)), len(_abandoned)
+    if count <= MAX_ABANDONED_CALLS:
+        log.warning("%s goes on after its call was given up, with %d such functions. Give it a timeout.", name, count)
+    else:
+        log.error(
+            "%s goes on after its call was given up, and takes the thread of other tools, because %d functions do "
+            "so already. Give tools that wait a timeout, and restart this process.",
+            name,
+            count - 1,
+        )
 
 
 def _with_connections_returned(call: Callable[[], Result]) -> Result:

@@ -9,7 +9,7 @@ from django.db import connections
 
 from runs_app.building.processors import Processor
 from runs_app.engine import thread_pools
-from runs_app.engine.thread_pools import TOOL_THREADS, run_blocking, run_db
+from runs_app.engine.thread_pools import MAX_AWAITED_CALLS, TOOL_THREADS, run_blocking, run_db
 from tests.factories import UserFactory
 
 
@@ -85,7 +85,7 @@ def test_functions_that_hang_after_their_calls_were_given_up_leave_threads_to_ot
 
     async def work_beside_hanging_functions():
         hanging = [asyncio.create_task(run_blocking(hang)) for _ in range(40)]
-        for count in (TOOL_THREADS, 40):  # the last ones get a thread when the others are given up
+        for count in (MAX_AWAITED_CALLS, 40):  # the last ones get a slot when the others are given up
             while len(started) < count:
                 await asyncio.sleep(0.01)
             for task in hanging[:count]:
