@@ -40,7 +40,7 @@ from runs_app.building.step_policy import StepPolicy, tool_aliases, unknown_tool
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journal_capability import Journaled
+from runs_app.engine.journaling.capability import Journaled
 from runs_app.memory.capabilities import memory_capabilities
 from runs_app.memory.registered_memories import registered_memory
 from runs_app.providers.current_model import current_model

@@ -32,7 +32,7 @@ from runs_app.building.tool_messages import (
 from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journal import current_journal, interrupting_outages
+from runs_app.engine.journaling.journal import current_journal, interrupting_outages
 from runs_app.engine.thread_pools import run_blocking, run_briefly
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import ChildSuspended, RunInterrupted, RunLeaseLost

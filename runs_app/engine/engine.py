@@ -16,25 +16,21 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import F
 
-from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.process.stall_watchdog import watch_loop
-from runs_app.engine import leases, run_ends
+from runs_app.engine import leases, task_ends
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.notifications import notifier
-from runs_app.events.stream_chunks import build_chunk
 from runs_app.events.writer import EventWriter
 from runs_app.models import AgentRun
 
 if TYPE_CHECKING:
-    from runs_app.engine.journal import Journal
+    from runs_app.engine.journaling.journal import Journal
 
 log = logging.getLogger(__name__)
 
 EXECUTE_MODULE = "runs_app.engine.execution.execute"
 UNSTARTED_MESSAGE = "The server could not start this run. The server log has the details."
-BROKEN_MESSAGE = "The server could not execute this run. The server log has the details."
 SHUTDOWN_TIMEOUT = 2.0  # seconds to write the ends of all runs when the process stops
 TOOL_SHUTDOWN_TIMEOUT = 5.0  # seconds in which the tools of durable runs may finish when the process stops
 
@@ -81,7 +77,7 @@ class Engine:
             execute_run = await self._load_execute_run()
         except Exception:  # for example, the code on the disk was upgraded and this process was not restarted
             log.exception("Run %s could not be started.", run.pk)
-            self._close_failed(run.pk, UNSTARTED_MESSAGE)
+            task_ends.fail_run(self.writer, run.pk, UNSTARTED_MESSAGE)
             return
         if run.is_durable and self.is_stopping:
             self.writer.hand_over(run.pk, 0)
@@ -89,12 +85,6 @@ class Engine:
             self.run_claimed(run, claimed_at, execute_run(self, run))
         elif not self.is_stopping:  # otherwise the lease expires and a reader ends the run
             self.run_task(run.pk, execute_run(self, run))
-
-    def _close_failed(self, run_id: UUID, message: str) -> None:
-        """Write the end of a run that no task executes. Otherwise it would be running for ever."""
-        with self.writer.one_commit():
-            self.writer.add(run_id, build_chunk("error", error={"name": "Error", "message": message}))
-            self.writer.close(run_id, status=AgentRun.Status.FAILED, finish_reason="error", error=message)
 
     async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:
@@ -218,14 +208,9 @@ class Engine:
 
     def _finished(self, run_id: UUID, task: asyncio.Task[object]) -> None:
         was_full = not self.has_free_slot
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)
-        if self.writer.is_open(run_id):
-            if task.cancelled():
-                self._end_unbegun(run_id)
-            elif error is not None:
-                self._end_broken(run_id, error)
+        task_ends.write_missing_end(
+            self.writer, run_id, task, is_durable=run_id in self.durable_ids, is_stopping=self.is_stopping
+        )
         self.run_tasks.pop(run_id, None)
         self.journals.pop(run_id, None)
         self.durable_ids.discard(run_id)
@@ -234,27 +219,6 @@ class Engine:
             self.offer(run_id)
         if was_full:
             self.take_queued()
-
-    def _end_broken(self, run_id: UUID, error: BaseException) -> None:
-        """Write the end of a run whose task failed without writing it. Its lease would be renewed for ever.
-
-        A durable run that met an outage of the database goes on later.
-        """
-        if run_id in self.durable_ids and isinstance(error, OUTAGE_ERRORS):
-            self.writer.hand_over(run_id, 0, attempts=F("attempts") + 1)
-        else:
-            self._close_failed(run_id, BROKEN_MESSAGE)
-
-    def _end_unbegun(self, run_id: UUID) -> None:
-        """Write the end of a run that was cancelled before its task began. The task could not write it."""
-        if not self.is_stopping:
-            with self.writer.one_commit():
-                self.writer.add(run_id, build_chunk("abort"))
-                self.writer.close(run_id, status=AgentRun.Status.CANCELLED)
-        elif run_id in self.durable_ids:
-            self.writer.hand_over(run_id, 0)
-        else:
-            self._close_failed(run_id, run_ends.LOST_MESSAGE)
 
     def cancel(self, run_id: UUID) -> None:
         """Cancel a run of this process. Runs of other processes are ignored."""

@@ -36,7 +36,7 @@ def report_worker() -> None:
     A worker that cannot import what executes runs does not: the web processes would leave runs to it for ever.
     """
     running = engine.get_engine()
-    if running.can_execute and not running.is_stopping:
+    if running.execute_run is not None and not running.is_stopping:
         workers.record_worker()
 
 

@@ -24,7 +24,7 @@ from runs_app.child_results import (
 )
 from runs_app.engine import leases, run_ends
 from runs_app.engine.context import CallSubAgent
-from runs_app.engine.journal import interrupting_outages
+from runs_app.engine.journaling.journal import interrupting_outages
 from runs_app.engine.start.sub_run import start_child, start_durable_child
 from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import ChildSuspended, RunInterrupted
@@ -59,7 +59,7 @@ class RunTree:
     @classmethod
     def of_new(cls, run: AgentRun) -> RunTree | None:
         """Return the position of a run that begins and has no parent, or None for any other run."""
-        return cls((run.agent_key,), SubRunCounter()) if run.parent_id is None and run.segment == 0 else None
+        return cls((run.agent_key,)) if run.parent_id is None and run.segment == 0 else None
 
     @classmethod
     def load(cls, run: AgentRun) -> RunTree:

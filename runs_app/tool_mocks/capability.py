@@ -23,8 +23,8 @@ from agents_app.registry import Kind
 from runs_app.building.background_tools import find_rules_of_call
 from runs_app.building.step_policy import needs_approval
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journal import current_journal
-from runs_app.engine.step_input import MOCK_PREFIX, identify_mock
+from runs_app.engine.journaling.journal import current_journal
+from runs_app.engine.journaling.step_input import MOCK_PREFIX, identify_mock
 from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
 from runs_app.models import RunStep

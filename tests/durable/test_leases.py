@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from runs_app.engine import leases, reaper, run_ends, workers
 from runs_app.engine.engine import get_engine
-from runs_app.engine.journal import UNKNOWN_OUTCOME_MESSAGE
+from runs_app.engine.journaling.journal import UNKNOWN_OUTCOME_MESSAGE
 from runs_app.engine.start import rows
 from runs_app.events import writer
 from runs_app.events.stream_chunks import build_chunk

@@ -28,7 +28,7 @@ from runs_app import calling
 from runs_app.building.agent import TOOLSET_ID, BuiltAgent
 from runs_app.building.tools import AgentTool, report_failures_to_model
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journal_capability import Journaled
+from runs_app.engine.journaling.capability import Journaled
 from runs_app.engine.thread_pools import run_db
 from runs_app.exceptions import RunError
 from runs_app.tracing import run_spans

@@ -16,7 +16,7 @@ from runs_app.engine import run_ends
 from runs_app.engine.execution.agent import run_agent
 from runs_app.engine.execution.ending import record_cancelled, record_failure, record_output
 from runs_app.engine.execution.state import RunExecution
-from runs_app.engine.journal import current_journal, describe_step, load_steps
+from runs_app.engine.journaling.journal import current_journal, describe_step, load_steps
 from runs_app.engine.sub_runs import RunTree
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.durable_recorder import WrittenEvents, load_written_events

@@ -16,7 +16,7 @@ from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.references import MissingReference
 from runs_app.approvals.segments import Segment
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journal import Journal
+from runs_app.engine.journaling.journal import Journal
 from runs_app.events.durable_recorder import DurableRecorder, WrittenEvents
 from runs_app.events.pending_runs import RunEnd
 from runs_app.events.recorder import Recorder, usage_payload

@@ -7,7 +7,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCall
 
 from runs_app.building.call_ids import count_call_ids, with_unique_call_ids
 from runs_app.engine.context import RunDeps
-from runs_app.engine.step_input import message_outline
+from runs_app.engine.journaling.step_input import message_outline
 from runs_app.models.pending_call import MAX_CALL_ID_LENGTH, split_call_id, step_call_key, stored_call_id
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end

@@ -1,4 +1,4 @@
-"""The journal of a durable run: its steps with their results. `journal_capability` connects it to pydantic-ai.
+"""The journal of a durable run: its steps with their results. `capability` connects it to pydantic-ai.
 
 Imports pydantic-ai, which is heavy. Import this module only where an agent is built or runs.
 """
@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.utils import timezone
-from pydantic_ai.durable_exec import DurableOperationId
 from pydantic_ai.models import StreamedResponse
 
 from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.engine.context import ToolAttempt
-from runs_app.engine.step_input import StepInput, identify_step
+from runs_app.engine.journaling.step_input import StepInput
 from runs_app.engine.usage_limits import RunLimits
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.stream_chunks import to_storable_json
@@ -72,16 +72,12 @@ class Journal:
     is_lost: bool = False  # another process may have claimed the run
     answer_written: Future[bool] | None = None  # of the last answer
 
-    async def execute(self, operation: DurableOperationId, body: StepBody, arguments: tuple[object, ...]) -> object:
+    async def execute_step(self, step_input: StepInput, body: StepBody) -> object:
         """Return the result of a step: that of an earlier process, or else what `body` returns.
 
         Raise JournalError if the step differs from that of the earlier process, RunInterrupted while the process
         stops, and RunLeaseLost if another process may have claimed the run.
         """
-        return await self.execute_step(identify_step(operation, arguments), body)
-
-    async def execute_step(self, step_input: StepInput, body: StepBody) -> object:
-        """Return the result of a step that is no operation of pydantic-ai, as `execute` does."""
         step_input = self.number_step(step_input)
         earlier = self.steps.get(step_input.key)
         if earlier is not None and earlier.mark != step_input.mark:
@@ -149,18 +145,8 @@ class Journal:
 
     async def finish(self, started: RunStep, result: object, step_input: StepInput) -> object:
         """Write the result of a step together with the events that report it."""
-        done = RunStep(
-            run_id=self.run_id,
-            key=started.key,
-            kind=started.kind,
-            name=started.name,
-            state=RunStep.State.DONE,
-            mark=started.mark,
-            attempts=started.attempts,
-            result=result,
-            started_at=started.started_at,
-            finished_at=timezone.now(),
-        )
+        done = copy(started)  # the thread of the writer may be reading the other one
+        done.state, done.result, done.finished_at = RunStep.State.DONE, result, timezone.now()
         # The last answer of a run is written together with the end of the run.
         is_answer = step_input.kind == RunStep.Kind.MODEL
         with self.writer.one_commit():

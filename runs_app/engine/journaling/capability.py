@@ -30,7 +30,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from runs_app.engine.context import RunDeps
-from runs_app.engine.journal import StepBody, current_journal
+from runs_app.engine.journaling.journal import StepBody, current_journal
+from runs_app.engine.journaling.step_input import identify_step
 from runs_app.engine.usage_limits import AnswerGuard
 from runs_app.exceptions import JournalError
 
@@ -78,7 +79,7 @@ class JournalBackend(JournalCallableOperationBackend[dict[str, Any]]):
         journal = current_journal.get()
         if journal is None:
             return await body()
-        return await journal.execute(operation_id, body, cache_key)
+        return await journal.execute_step(identify_step(operation_id, cache_key), body)
 
 
 async def record_model_events(ctx: RunContext[RunDeps], events: AsyncIterable[AgentStreamEvent]) -> None:

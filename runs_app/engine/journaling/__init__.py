@@ -1,0 +1,1 @@
+"""The steps of durable runs, which another process does not execute again."""
