@@ -54,12 +54,12 @@ def conversation_options(agent: Agent, user: Caller, questions: Mapping[int, str
 
 
 def conversation_label(thread: Thread, first_text: str) -> str:
-    """Return the title of a conversation or its first words, the time of its last message and whose memory it has."""
+    """Return the title of a conversation or its first words, when it was continued last, and whose memory it has."""
     name = " ".join((thread.title or first_text or thread.key).split())
     if len(name) > MAX_LABEL_LENGTH:
         name = f"{name[: MAX_LABEL_LENGTH - 1]}…"
     resource = f", {thread.resource_key}" if thread.resource_key != thread.realm else ""
-    return f"{isolate_text(name)} ({date_format(localtime(thread.updated_at), 'j M, H:i')}{resource})"
+    return f"{isolate_text(name)} ({date_format(localtime(thread.updated_at), 'j M, H:i e')}{resource})"
 
 
 def find_chosen_threads(agent: Agent, user: Caller, choices: Sequence[str]) -> dict[str, Thread]:

@@ -46,6 +46,7 @@ def test_an_earlier_conversation_is_chosen_again(editor, concierge):
 
     assert first.thread_id != second.thread_id
     assert [label for _, label in options(page)] == ["Another matter.", "My colour is blue."]
+    assert page.context["conversations"][0].label.endswith(" UTC)")  # the reader may be elsewhere
     chosen = {"column": ["live"], "run": [str(second.pk)], "thread": [str(first.thread_id)], "act": ""}
     answer = editor.post(address(concierge, "arrange"), chosen, headers={"HX-Request": "true"})
     assert "My colour is blue." in page_text(answer).split("Another matter.")[-1]
