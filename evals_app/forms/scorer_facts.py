@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agentcms.wire.json_types import JSONMapping, JSONValue
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.forms.objects.members import Member, format_json
 from evals_app.forms.scorer_settings import ROOT, SETTING_PARTS, SettingsInputs
 from evals_app.forms.scorers import TYPE_CHOICES
+from evals_app.scorers.changes import differing_fields
 from evals_app.scorers.kinds.judges import score_range
 
 SCORER_LABELS = {
@@ -35,10 +36,7 @@ class ScorerFact(NamedTuple):
 def configuration_facts(snapshot: JSONMapping) -> Iterator[ScorerFact]:
     """Yield the parts of a configuration. What no input of the form shows is JSON."""
     kind = snapshot.get("type")
-    for name in [
-        *(name for name in SCORER_LABELS if name in snapshot),
-        *(name for name in snapshot if name not in SCORER_LABELS),
-    ]:
+    for name in in_order_of_labels(snapshot):
         value = snapshot[name]
         parts = SETTING_PARTS.get(str(kind)) if name == "presetConfig" else None
         if parts is not None and isinstance(value, dict) and SettingsInputs.describe(str(kind), value) is not None:
@@ -85,3 +83,31 @@ def type_label(kind: str) -> str:
             if choice == kind:
                 return str(label)
     return kind
+
+
+def in_order_of_labels(names: Iterable[str]) -> list[str]:
+    """Return names of a configuration in the order of the form, those without a label at the end."""
+    given = [*names]
+    return [*(name for name in SCORER_LABELS if name in given), *(name for name in given if name not in SCORER_LABELS)]
+
+
+def changed_labels(names: Iterable[str]) -> str:
+    """Return the labels of the names that a version changed."""
+    return ", ".join(SCORER_LABELS.get(name, name) for name in in_order_of_labels(names))
+
+
+def field_differences(old: JSONObject, new: JSONObject) -> list[JSONObject]:
+    """Return the fields in which two configurations differ, with their labels and as JSON texts."""
+    return [
+        {
+            "path": SCORER_LABELS.get(name, name),
+            "old": json_text(old, name),
+            "new": json_text(new, name),
+            "change": number,
+        }
+        for number, name in enumerate(in_order_of_labels(differing_fields(old, new)), 1)
+    ]
+
+
+def json_text(snapshot: JSONObject, name: str) -> str | None:
+    return json.dumps(snapshot[name], ensure_ascii=False, indent=2) if name in snapshot else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from django import forms
@@ -17,7 +16,6 @@ from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry
 from evals_app.forms.scorer_settings import SettingsField, SettingsInputs, SettingsView
 from evals_app.models import Scorer
-from evals_app.scorers.changes import differing_fields
 from evals_app.scorers.kinds.judges import JUDGE
 from evals_app.scorers.presets import PRESETS
 
@@ -163,15 +161,3 @@ def scorer_initial_values(row: Scorer | None) -> JSONObject:
         "lowest": limits.get("min"),
         "highest": limits.get("max"),
     }
-
-
-def field_differences(old: JSONObject, new: JSONObject) -> list[JSONObject]:
-    """Return the fields in which two configurations differ, as JSON texts."""
-    return [
-        {"path": name, "old": json_text(old, name), "new": json_text(new, name), "change": number}
-        for number, name in enumerate(differing_fields(old, new), 1)
-    ]
-
-
-def json_text(snapshot: JSONObject, name: str) -> str | None:
-    return json.dumps(snapshot[name], ensure_ascii=False, indent=2) if name in snapshot else None

@@ -22,8 +22,8 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.datasets.judge_tests import judge_of, open_test_set
-from evals_app.forms.scorer_facts import configuration_facts
-from evals_app.forms.scorers import ScorerForm, field_differences
+from evals_app.forms.scorer_facts import changed_labels, configuration_facts, field_differences
+from evals_app.forms.scorers import ScorerForm
 from evals_app.models import Experiment, Scorer
 from evals_app.scorers import changes
 from evals_app.scorers.results import ScoreResult, answer_of_run
@@ -141,6 +141,7 @@ def render_scorer(request: HttpRequest, row: Scorer, **context: object) -> HttpR
         "scorer": row,
         "facts": [*configuration_facts(row.head.snapshot if row.head else {})],
         "page": versions,
+        "history": [(version, changed_labels(version.changed_fields)) for version in versions],
         "may_edit": granted_covers(request.user, Role.EDITOR, row.granted),
         "may_publish": granted_covers(request.user, Role.PUBLISHER, row.granted),
         "has_tests": bool(judge_of(row)),

@@ -101,10 +101,12 @@ def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     page = text(client.get(path))
     assert (path, row.live.version_number, row.head.version_number) == ("/scorers/mentions-refunds", 1, 2)
     assert row.head.snapshot["presetConfig"]["value"] == "money"
-    assert "Wider" in page
+    assert "First version" in page
+    assert "Settings · <bdi>Wider</bdi>" in page
     compared = text(client.get(f"{path}/compare?from=1&to=2"))
     assert "refund" in compared
     assert "money" in compared
+    assert "presetConfig" not in page + compared  # the API's name of the settings
     client.post(f"{path}/versions/2/publish")
     client.post(f"{path}/versions/1/restore")
     row.refresh_from_db()
