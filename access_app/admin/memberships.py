@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Field, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
@@ -146,8 +146,13 @@ class MembershipAdmin(LockedChangeMixin, MembershipAccessMixin, TeamManagersMixi
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return () if obj is None else ("user",)
 
-    def formfield_for_foreignkey(self, db_field: object, request: HttpRequest, **kwargs: object) -> Any:
-        """Return a field for the username: the select with search has no name for screen readers."""
+    def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return a field for the username: the select with search has no name for screen readers.
+
+        Not `formfield_for_foreignkey`, to which Django adds links whose popups write the ID of a user into the field.
+        """
+        if db_field.name != "user":
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
         return forms.ModelChoiceField(
             User.objects.all(),
             to_field_name="username",

@@ -27,6 +27,15 @@ def test_a_manager_grants_roles_for_the_own_owner_only(client):
     assert list(user.memberships.values_list("owner_id", flat=True)) == ["north"]
 
 
+def test_the_username_of_a_membership_has_no_links_that_write_an_id(client):
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+
+    page = client.get(reverse(ADD_MEMBER)).content.decode()
+
+    assert 'id="id_user"' in page
+    assert "related-widget-wrapper-link" not in page
+
+
 def test_a_membership_does_not_move_to_a_team_that_the_user_is_in(client):
     client.force_login(UserFactory(is_superuser=True, is_staff=True))
     user = UserFactory()
