@@ -125,13 +125,14 @@ def _scalar_fault(value: object) -> str | None:
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return None if MIN_INTEGER <= value <= MAX_INTEGER or _is_double(value) else TOO_BIG_MESSAGE
+        return None if MIN_INTEGER <= value <= MAX_INTEGER or is_double(value) else TOO_BIG_MESSAGE
     if isinstance(value, float):
         return None if value - value == 0 else NOT_FINITE_MESSAGE  # of NaN and infinity it is NaN
     return value.message if isinstance(value, InvalidValue) else NOT_JSON_MESSAGE
 
 
-def _is_double(value: int) -> bool:
+def is_double(value: int) -> bool:
+    """Return whether a whole number is the shortest decimal of a double, as JavaScript and PostgreSQL write it."""
     try:
         return int(Decimal(repr(float(value)))) == value
     except OverflowError:

@@ -58,6 +58,16 @@ def test_a_dataset_is_created_changed_and_deleted(editor, publisher):
     assert editor.get(path).body["code"] == "DATASET_NOT_FOUND"
 
 
+def test_an_item_can_be_sent_back_as_the_response_has_it(editor, support):
+    item = add(editor, {"distance": 1e20}, groundTruth=1.5e19, metadata={"mass": 2e30}).body
+    path = f"{ITEMS}/{item['id']}"
+    read = editor.get(path).body
+    changed = editor.patch(path, {name: read[name] for name in ("input", "groundTruth", "metadata")})
+
+    assert (changed.status_code, changed.body["datasetVersion"]) == (200, 1)
+    assert changed.body["input"] == {"distance": 1e20}
+
+
 def test_scorers_that_do_not_exist_are_warned_of_and_refused_by_strict_requests(editor):
     body = {"name": "Support", "ownerId": "support", "scorerIds": ["exact", "exakt"]}
     strict = editor.post(f"{DATASETS}?strict=true", body)
