@@ -81,8 +81,10 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Name the way out for users with rows that the admin does not delete, such as API keys and conversations."""
-        # Before the locks of names, in the order in which a change form takes both.
-        users = [*User.objects.select_for_update().filter(pk__in=[user.pk for user in objs]).order_by("pk")]
+        rows = User.objects.filter(pk__in=[user.pk for user in objs]).order_by("pk")
+        # Before the locks of names, in the order in which a change form takes both. The page that asks has none
+        # of them, because it has no transaction.
+        users = [*(rows.select_for_update() if request.method == "POST" else rows)]
         deleted, counts, lacking, protected = super().get_deleted_objects(users, request)
         # Django would delete them too, and with them the record of what the user did.
         if LogEntry.objects.filter(user__in=users).exists():

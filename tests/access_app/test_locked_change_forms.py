@@ -83,3 +83,25 @@ def test_a_user_is_changed_and_deleted_at_the_same_time(monkeypatch):
 
         assert (changed.result(30), deleted.result(30)) == (302, 302)
     assert not User.objects.filter(pk=user.pk).exists()
+
+
+@pytest.mark.parametrize("page", ["delete", "change", "password_change"])
+def test_the_pages_of_a_user_are_shown(client, page):
+    """They are shown without a transaction, in which only what they send is."""
+    staff, user = UserFactory(is_staff=True, is_superuser=True), UserFactory()
+    client.force_login(staff)
+
+    for row in (staff, user):
+        assert client.get(reverse(f"admin:auth_user_{page}", args=[row.pk])).status_code == 200
+
+
+def test_users_are_deleted_from_the_list(client):
+    staff, user = UserFactory(is_staff=True, is_superuser=True), UserFactory()
+    client.force_login(staff)
+    action = {"action": "delete_selected", "_selected_action": [user.pk]}
+
+    confirmation = client.post(reverse("admin:auth_user_changelist"), action)
+    deleted = client.post(reverse("admin:auth_user_changelist"), {**action, "post": "yes"})
+
+    assert (confirmation.status_code, deleted.status_code) == (200, 302)
+    assert not User.objects.filter(pk=user.pk).exists()
