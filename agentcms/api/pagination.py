@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
+from agentcms.batches import in_batches
 from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
@@ -65,9 +66,8 @@ def read_page(rows: QuerySet[LargeRow], paging: Paging, body_of: Callable[[Large
 
 
 def in_parts(keys: Sequence[LargeKey]) -> Iterator[list[LargeKey]]:
-    """Yield the keys of large rows in parts that are read at once."""
-    for start in range(0, len(keys), ROWS_PER_READ):
-        yield [*keys[start : start + ROWS_PER_READ]]
+    """Return the keys of large rows in parts that are read at once."""
+    return in_batches(keys, ROWS_PER_READ)
 
 
 def text_length(value: object) -> int:

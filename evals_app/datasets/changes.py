@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from agentcms.batches import in_batches
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import parse_uuid, uuid7
 from agentcms.wire.canonical import json_equal
@@ -174,9 +175,8 @@ class ItemsChange:
     def by_external_id(self, keys: Collection[str]) -> dict[str, DatasetItem]:
         """Return the items with these external IDs."""
         rows: dict[str, DatasetItem] = {}
-        names = list(dict.fromkeys(keys))
-        for start in range(0, len(names), ITEMS_PER_BATCH):
-            batch = self.dataset.items.filter(external_id__in=names[start : start + ITEMS_PER_BATCH])
+        for names in in_batches(list(dict.fromkeys(keys)), ITEMS_PER_BATCH):
+            batch = self.dataset.items.filter(external_id__in=names)
             rows |= {row.external_id: row for row in batch if row.external_id}
         return rows
 
@@ -187,9 +187,7 @@ class ItemsChange:
     def latest(self, item_ids: Collection[UUID]) -> dict[UUID, ItemVersion]:
         """Return the last versions of items, by the ID of the item."""
         versions: dict[UUID, ItemVersion] = {}
-        ids = list(item_ids)
-        for start in range(0, len(ids), ITEMS_PER_BATCH):
-            batch = ids[start : start + ITEMS_PER_BATCH]
+        for batch in in_batches(list(item_ids), ITEMS_PER_BATCH):
             rows = ItemVersion.objects.filter(dataset=self.dataset, to_version=None, item_id__in=batch)
             versions |= {row.item_id: row for row in rows.select_related("item")}
         return versions
@@ -257,10 +255,8 @@ class ItemsChange:
     def flush(self) -> None:
         """Write the items so far. Many items are written in parts, none of which changes the same item again."""
         DatasetItem.objects.bulk_create(self.new_items, batch_size=ITEMS_PER_BATCH)
-        ids = [version.pk for version in self.closed]
-        for start in range(0, len(ids), ITEMS_PER_BATCH):
-            closed = ItemVersion.objects.filter(pk__in=ids[start : start + ITEMS_PER_BATCH])
-            closed.update(to_version=self.row.version)
+        for ids in in_batches([version.pk for version in self.closed], ITEMS_PER_BATCH):
+            ItemVersion.objects.filter(pk__in=ids).update(to_version=self.row.version)
         versions = list(self.opened.values())
         mark_resources(versions)
         ItemVersion.objects.bulk_create(versions, batch_size=ITEMS_PER_BATCH)
@@ -302,10 +298,9 @@ def mark_resources(versions: Sequence[ItemVersion]) -> None:
     for version in versions:
         if (run_id := run_of_source(version.source)) is not None:
             by_run.setdefault(run_id, []).append(version)
-    ids = [*by_run]
-    for start in range(0, len(ids), ITEMS_PER_BATCH):
-        runs = AgentRun.objects.without_large_columns().select_related("resource", "thread")
-        for run in runs.filter(pk__in=ids[start : start + ITEMS_PER_BATCH]):
+    runs = AgentRun.objects.without_large_columns().select_related("resource", "thread")
+    for ids in in_batches([*by_run], ITEMS_PER_BATCH):
+        for run in runs.filter(pk__in=ids):
             for version in by_run[run.pk]:
                 version.resource_digest = digest_of_run(run)
 

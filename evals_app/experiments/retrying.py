@@ -8,6 +8,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
+from agentcms.batches import in_batches
 from agentcms.db.column_values import ColumnValues
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
@@ -69,9 +70,8 @@ def reopen_unscored(row: Experiment) -> None:
     that of an agent may be deleted.
     """
     columns: ColumnValues = {"state": ExperimentResult.State.RUNNING, "completed_at": None, **NO_SCORES}
-    keys = find_unscored(row)
-    for start in range(0, len(keys), RESULTS_PER_UPDATE):
-        unscored = row.results.filter(pk__in=keys[start : start + RESULTS_PER_UPDATE])
+    for keys in in_batches(find_unscored(row), RESULTS_PER_UPDATE):
+        unscored = row.results.filter(pk__in=keys)
         unscored.filter(run=None).update(error=UNSCORED_ERROR)
         with_run = unscored.filter(run__isnull=False)
         spent = with_run.values_list("scores_tokens", "scores_cost")

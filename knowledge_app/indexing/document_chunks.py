@@ -9,12 +9,12 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from agentcms.batches import in_batches
 from agentcms.vectors import find_embedder
 from agentcms.vectors.embedders import Embedder
 from agentcms.vectors.quantize import PackedVector
 from agentcms.wire.canonical import canonical
 from knowledge_app.documents.chunking import Passage, split_text
-from knowledge_app.indexing.batches import in_batches
 from knowledge_app.indexing.embedding import BATCH_SIZE, embed_chunks
 from knowledge_app.indexing.limits import reject_many_chunks
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex

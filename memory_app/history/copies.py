@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from agentcms.batches import in_batches
 from agentcms.errors import BadRequest, Conflict
 from memory_app.history.messages import BATCH_SIZE, Author, NewMessage, SignalColumns, append_messages
 from memory_app.history.signal_payloads import ERROR
@@ -80,8 +81,8 @@ def chosen_heads(thread: Thread, chosen: CopiedMessages) -> list[int]:
 def copy_messages(thread: Thread, heads: Sequence[int], copy: Thread) -> None:
     """Copy the messages that begin with these rows, in parts. Raise BadRequest if they are too large together."""
     size = 0
-    for start in range(0, len(heads), BATCH_SIZE):
-        rows = [*thread.messages.filter(head_number__in=heads[start : start + BATCH_SIZE]).order_by("number")]
+    for batch in in_batches(heads, BATCH_SIZE):
+        rows = [*thread.messages.filter(head_number__in=batch).order_by("number")]
         size += sum(len(str(row.data)) for row in rows)
         if size > MAX_COPY_MB * 1024 * 1024:
             raise BadRequest("request body", [("options.messageLimit", LARGE_COPY_MESSAGE)])

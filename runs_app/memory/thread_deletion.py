@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from django.db import transaction
 
+from agentcms.batches import in_batches
 from memory_app.history.locks import lock_threads, tree_of
 from memory_app.history.threads import note_use_of_resources
 from memory_app.models import Thread
@@ -33,9 +34,9 @@ def delete_threads(thread_ids: Collection[int]) -> int:
 
     They are locked first: a message that is stored while the rows to delete are collected would violate a constraint.
     """
-    ids, total = [*thread_ids], 0
-    for start in range(0, len(ids), THREADS_PER_BATCH):
-        while (count := delete_locked_threads(ids[start : start + THREADS_PER_BATCH])) is None:
+    total = 0
+    for batch in in_batches([*thread_ids], THREADS_PER_BATCH):
+        while (count := delete_locked_threads(batch)) is None:
             pass
         total += count
     return total

@@ -8,7 +8,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def in_batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+def in_batches(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
     """Yield the items in order, at most `size` at a time."""
     for start in range(0, len(items), size):
-        yield items[start : start + size]
+        yield list(items[start : start + size])
