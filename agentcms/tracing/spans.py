@@ -59,7 +59,7 @@ def current_traceparent() -> str:
     return tracer_provider.inject_traceparent()
 
 
-def traceparent_to_store(name: str, attributes: Attributes | None = None) -> str:
+def traceparent_to_store(name: str) -> str:
     """Return the `traceparent` for a row whose work another process does, or a blank text while tracing is off.
 
     Without a current span, a short one with this name begins the trace.
@@ -69,7 +69,7 @@ def traceparent_to_store(name: str, attributes: Attributes | None = None) -> str
     current = current_traceparent()
     if current:
         return current
-    with span(name, attributes):
+    with span(name):
         return current_traceparent()
 
 

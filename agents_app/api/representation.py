@@ -192,7 +192,7 @@ def agents_json(agents: Sequence[AgentText]) -> list[str]:
     ]
 
 
-def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
+def agent_json(row: AgentRow, unknown: Sequence[UnknownName]) -> str:
     """Return the JSON text of an agent, with warnings about the unknown names of the request."""
     text = agents_json([AgentText.of(row)])[0]
     if not unknown:

@@ -119,7 +119,7 @@ def _number(value: JSONValue, minimum: int, default: int | None) -> int | None:
 
 
 def find_rules(
-    value: object, names: Collection[str], tool_says: JSONMapping | None, *, tool_is_ordered: bool = False
+    value: object, names: Collection[str], tool_says: JSONMapping | None, *, tool_is_ordered: bool
 ) -> BackgroundRules | None:
     """Return the rules of a tool, or None if its calls always run in the foreground.
 

@@ -252,7 +252,7 @@ def _with_staff_entry(warning: MissingReference, owner_id: str) -> MissingRefere
 
 
 def find_unregistered_references(
-    references: Mapping[str, Iterable[str]], stored: StoredAgents = NO_AGENTS
+    references: Mapping[str, Iterable[str]], stored: StoredAgents
 ) -> list[MissingReference]:
     """Return a warning for each key that is not registered in code, regardless of entries added by staff."""
     usable, archived = set(stored.usable), set(stored.archived)

@@ -105,7 +105,7 @@ class Selection(NamedTuple):
 
 
 def describe_selection(
-    user: Caller, agents: AgentQuerySet, ids: Sequence[str], confirmed: Collection[str] = ()
+    user: Caller, agents: AgentQuerySet, ids: Sequence[str], confirmed: Collection[str]
 ) -> Selection:
     """Group the first MAX_SELECTED_AGENTS agents by what an action may do. `agents` are those that the user may see.
 

@@ -48,10 +48,6 @@ RESTORED_FIELDS = ("name", "description", "instructions", "provider", "model_nam
 FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
 
 
-def editor_textarea(kind: str, rows: int) -> forms.Textarea:
-    return forms.Textarea(attrs={"data-editor": kind, "rows": rows, "spellcheck": "false"})
-
-
 class AgentEditForm(EditorSections):
     """The editor's form. Fields that differ from `base`, the configuration it was opened with, are changes."""
 
@@ -59,7 +55,9 @@ class AgentEditForm(EditorSections):
     description = RawTextField(
         required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="Shown in the list of agents."
     )
-    instructions = RawTextField(required=False, widget=editor_textarea("text", 20))
+    instructions = RawTextField(
+        required=False, widget=forms.Textarea(attrs={"data-editor": "text", "rows": 20, "spellcheck": "false"})
+    )
     request_context_schema = VariablesField()
     provider = RawTextField(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
     model_name = RawTextField(

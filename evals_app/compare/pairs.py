@@ -103,7 +103,7 @@ def _measures(before: list[list[float]], after: list[list[float]]) -> JSONObject
 
 
 def rank_items(
-    before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures], inverted: Collection[str] = ()
+    before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures], inverted: Collection[str]
 ) -> list[JSONObject]:
     """Return the items of both sides with the difference of their mean scores, those that got worse first.
 

@@ -51,7 +51,7 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def bootstrap_interval(differences: Sequence[float], noise: float = 0.0) -> tuple[float, float]:
+def bootstrap_interval(differences: Sequence[float], noise: float) -> tuple[float, float]:
     """Return the 95 % interval of the mean: bias-corrected and accelerated, with a fixed seed.
 
     Differences that are equal up to `noise` have an interval without width.

@@ -135,9 +135,9 @@ def parse_item(body: object, path: str = "") -> JSONObject:
     return _item_columns(ItemBody, body, path)
 
 
-def parse_item_change(body: object, path: str = "") -> JSONObject:
+def parse_item_change(body: object) -> JSONObject:
     """Return the columns of an item that a body changes. Raise ConfigError."""
-    return _item_columns(ItemChange, body, path)
+    return _item_columns(ItemChange, body, "")
 
 
 def parse_items(bodies: list[JSONValue]) -> list[JSONObject]:

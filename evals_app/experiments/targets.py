@@ -30,7 +30,7 @@ class AgentTarget:
     sub_agents: JSONObject = field(default_factory=dict)
 
 
-def find_agent_target(user: Caller, target_id: str, version: str = "") -> AgentTarget:
+def find_agent_target(user: Caller, target_id: str, version: str) -> AgentTarget:
     """Return an agent at a version: its ID or number, `draft`, or live by default. Raise ApiError."""
     state = version or "live"
     try:

@@ -48,13 +48,13 @@ def _text_of(content: object) -> str:
     return "\n".join(item if isinstance(item, str) else str(item.get("content", "")) for item in items)
 
 
-def head_numbers(roles: Sequence[str], first: int) -> list[int]:
-    """Return for each message, numbered from `first`, the number of the first row that the API shows with it.
+def head_numbers(roles: Sequence[str]) -> list[int]:
+    """Return for each message, numbered from 0, the number of the first row that the API shows with it.
 
     An answer with its tool calls and their results is one message of the API.
     """
     heads: list[int] = []
     for index, role in enumerate(roles):
         continues = bool(index) and role != USER and roles[index - 1] != USER
-        heads.append(heads[-1] if continues else first + index)
+        heads.append(heads[-1] if continues else index)
     return heads

@@ -118,7 +118,7 @@ def build_message_row(
 
 def new_messages(messages: Sequence[JSONObject]) -> list[NewMessage]:
     """Return messages that are about to be stored. An answer with its calls and their results is one message."""
-    heads = head_numbers([derive_fields(data).role for data in messages], 0)
+    heads = head_numbers([derive_fields(data).role for data in messages])
     return [
         NewMessage(data, is_continued=head != index)
         for index, (data, head) in enumerate(zip(messages, heads, strict=True))

@@ -50,7 +50,7 @@ def other_resource(key: str) -> Forbidden:
     )
 
 
-def find_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread | None:
+def find_thread(caller: MemoryCaller, key: str, resource: str) -> Thread | None:
     """Return the thread with this key that the caller may read, or None. One of its own realm comes first.
 
     With a named resource, a thread of that resource comes first, and one of another realm is only found if it belongs
@@ -85,7 +85,7 @@ def get_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread:
     return thread
 
 
-def get_own_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread:
+def get_own_thread(caller: MemoryCaller, key: str, resource: str) -> Thread:
     """Return a thread that the caller may change: one of its realm. Raise NotFound or Forbidden."""
     caller.require_write()
     thread = get_thread(caller, key, resource)

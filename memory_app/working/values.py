@@ -97,7 +97,7 @@ def merge_object(holder: Holder, update: object, schema: JSONMapping, origin: Or
 
 
 def replace_object(
-    holder: Holder, text: str | None, schema: JSONMapping, origin: Origin, expected: int | None = None
+    holder: Holder, text: str | None, schema: JSONMapping, origin: Origin, expected: int | None
 ) -> ChangeResult:
     """Replace the whole object by that of a text, and validate it with a schema. A blank text clears it."""
 
@@ -124,10 +124,10 @@ def write_text(
     return replace_text(holder, text, origin, expected)
 
 
-def restore_revision(holder: Holder, revision: int, origin: Origin, expected: int | None = None) -> ChangeResult:
+def restore_revision(holder: Holder, revision: int, origin: Origin) -> ChangeResult:
     """Write the value of a stored revision again, as a new revision. Raise WorkingRevision.DoesNotExist."""
     text = None if revision == 0 else revisions_of(holder).get(revision=revision).value
-    return change_working_memory(holder, origin, lambda stored: (text, []), expected)
+    return change_working_memory(holder, origin, lambda stored: (text, []))
 
 
 def revisions_of(holder: Holder) -> QuerySet[WorkingRevision]:

@@ -286,7 +286,7 @@ def find_call_in_thread(request: Request, agent_id: str, body: JSONObject) -> Pe
 
 
 def decision_stream(
-    request: Request, decided: Decided, slot: streams.StreamSlot, is_network: bool, max_idle_ms: int | None = None
+    request: Request, decided: Decided, slot: streams.StreamSlot, is_network: bool, max_idle_ms: int | None
 ) -> StreamingHttpResponse:
     """Return a stream of what a run does after a decision."""
     run = decided.run

@@ -38,7 +38,7 @@ def accepts_event_ids(request: Request) -> bool:
     return EVENT_STREAM in request.META.get("HTTP_ACCEPT", "") or "HTTP_LAST_EVENT_ID" in request.META
 
 
-def last_event_id(request: Request, default: int = 0) -> int:
+def last_event_id(request: Request, default: int) -> int:
     """Return the number of the last event that the reader has received."""
     text = request.META.get("HTTP_LAST_EVENT_ID", "").strip()
     if not text:

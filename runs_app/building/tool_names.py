@@ -29,7 +29,7 @@ def tool_name(key: str) -> str:
     return f"{start[: MAX_TOOL_NAME_LENGTH - 9]}_{digest}"
 
 
-def tool_names(configuration: JSONMapping, owner_id: str = "") -> Iterator[str]:
+def tool_names(configuration: JSONMapping, owner_id: str) -> Iterator[str]:
     """Yield the tool names of a configuration of this owner. Unregistered references get no tool."""
     for field, prefix in TOOL_PREFIXES.items():
         for key in configuration.get(field) or []:

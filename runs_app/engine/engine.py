@@ -67,7 +67,7 @@ class Engine:
         self.writer.register(run.pk, ends_only=ends_only)
         asyncio.run_coroutine_threadsafe(self._start(run), self.loop)
 
-    def submit_claimed(self, run: AgentRun, claimed_at: float, *, ends_only: bool = False) -> None:
+    def submit_claimed(self, run: AgentRun, claimed_at: float, *, ends_only: bool) -> None:
         """Execute a durable run that this process has created and claimed at this monotonic time."""
         self.writer.register_claimed(run, claimed_at, ends_only=ends_only)
         asyncio.run_coroutine_threadsafe(self._start(run, claimed_at), self.loop)

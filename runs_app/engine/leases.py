@@ -115,7 +115,7 @@ def is_unattended() -> Q:
     return Q(parent=None) | Q(segment__gt=0)
 
 
-def claim_oldest(holder: str, excluded: Collection[UUID] = ()) -> AgentRun | None:
+def claim_oldest(holder: str, excluded: Collection[UUID]) -> AgentRun | None:
     """Give the oldest queued run but these to this process, or return None if none is queued."""
     queued = AgentRun.objects.queued().filter(is_unattended()).exclude(pk__in=excluded)
     while True:

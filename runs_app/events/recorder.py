@@ -152,7 +152,7 @@ class Recorder:
             yield build_chunk(f"{kind}-delta", id=self._id(event), text=text)
 
 
-def tool_call_chunk(event: FunctionToolCallEvent, origin: Mapping[str, str] | None = None) -> StreamChunk:
+def tool_call_chunk(event: FunctionToolCallEvent, origin: Mapping[str, str] | None) -> StreamChunk:
     """Return the chunk of a call. `origin` says where a tool from outside comes from."""
     part = event.part
     # A model may write arguments that are not a JSON object. They are recorded unchanged.

@@ -106,7 +106,7 @@ def reject_unknown_in_body(body: JSONMapping) -> None:
         raise ConfigError(issues)
 
 
-def parse_call(body: JSONMapping, *, strict: bool = False, query_contexts: Sequence[str] = ()) -> GenerateCall:
+def parse_call(body: JSONMapping, *, strict: bool, query_contexts: Sequence[str]) -> GenerateCall:
     """Validate a body. Raise ConfigError with all issues. What has no effect is an issue of strict requests.
 
     `query_contexts` are the values of the query parameter `requestContext`.

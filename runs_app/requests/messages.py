@@ -21,6 +21,7 @@ from memory_app.history.wire_messages import attachment_issues
 MessagePart = JSONObject
 InputMessage = JSONObject
 
+MESSAGES_PATH = "messages"  # in a body, for issues
 MAX_INPUT_MESSAGES = 1000
 MAX_ID_LENGTH = 256
 MESSAGE_ROLES = ("user", "assistant", "tool")
@@ -36,29 +37,29 @@ SYSTEM_MESSAGE_ERROR = "System messages are not supported. Edit the instructions
 UNSUPPORTED_PART_ERROR = "Only texts, tool calls and tool results are supported, not files or their URLs."
 
 
-def parse_messages(value: object, path: str = "messages") -> list[InputMessage]:
+def parse_messages(value: object) -> list[InputMessage]:
     """Return the conversation in the stored form. Raise ConfigError with wire paths."""
-    issues = [Issue(*fault) for fault in find_json_faults(value, path)]
+    issues = [Issue(*fault) for fault in find_json_faults(value, MESSAGES_PATH)]
     if issues:  # the checks below require valid JSON
         raise ConfigError(issues)
     items = value if isinstance(value, list) else [value]
     if len(items) > MAX_INPUT_MESSAGES:
-        raise ConfigError([Issue(path, f"Send at most {MAX_INPUT_MESSAGES:,} messages.")])
+        raise ConfigError([Issue(MESSAGES_PATH, f"Send at most {MAX_INPUT_MESSAGES:,} messages.")])
     messages: list[InputMessage] = []
     for index, item in enumerate(items):
         with collecting_issues(issues):
-            messages += _parse_message(item, f"{path}[{index}]" if isinstance(value, list) else path)
+            messages += _parse_message(item, f"{MESSAGES_PATH}[{index}]" if isinstance(value, list) else MESSAGES_PATH)
     if issues:
         raise ConfigError(issues)
-    _validate_last(messages, path)
+    _validate_last(messages)
     return messages
 
 
-def _validate_last(messages: list[InputMessage], path: str) -> None:
+def _validate_last(messages: list[InputMessage]) -> None:
     if not messages or messages[-1]["role"] == "assistant":
-        raise ConfigError([Issue(path, "The last message must be a message of the user or a tool result.")])
+        raise ConfigError([Issue(MESSAGES_PATH, "The last message must be a message of the user or a tool result.")])
     if messages[-1]["role"] == "user" and not any(part["text"].strip() for part in messages[-1]["content"]):
-        raise ConfigError([Issue(path, "The last message is blank. Enter a text.")])
+        raise ConfigError([Issue(MESSAGES_PATH, "The last message is blank. Enter a text.")])
 
 
 def _parse_message(value: object, path: str) -> Iterator[InputMessage]:

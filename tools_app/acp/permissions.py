@@ -152,7 +152,7 @@ def write_request(path: str, content: str) -> PermissionRequest:
 # --- Stored decisions
 
 
-def load_permission_answers(run_id: UUID, call_id: str = "") -> dict[str, ChosenOption]:
+def load_permission_answers(run_id: UUID, call_id: str) -> dict[str, ChosenOption]:
     """Return the chosen options by the mark of the request: of one call of a run, or of all of them."""
     calls = PendingCall.objects.filter(run=run_id, kind=PendingCall.Kind.SUSPEND).exclude(
         state__in=(PendingCall.State.OPEN, PendingCall.State.CANCELLED)

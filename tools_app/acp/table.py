@@ -87,7 +87,7 @@ def lock_acp_row(agent_id: int) -> AcpAgent:
     return row
 
 
-def switch_agent(agent_id: int, is_enabled: bool | None = None) -> tuple[AcpAgent, str]:
+def switch_agent(agent_id: int, is_enabled: bool | None) -> tuple[AcpAgent, str]:
     """Enable or disable an ACP agent. Without `is_enabled`, it gets the other state.
 
     Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound if it was deleted meanwhile.

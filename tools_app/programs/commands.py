@@ -96,7 +96,7 @@ MCP_COMMANDS = CommandList("MCP_COMMANDS")
 ACP_COMMANDS = CommandList("ACP_COMMANDS", "ACP_SANDBOX")
 
 
-def command_error(value: object, *, has_network: bool = False) -> str:
+def command_error(value: object, *, has_network: bool) -> str:
     """Return what is wrong with a command of a setting, or a blank text. `has_network` allows the member of ACP."""
     if not isinstance(value, dict):
         return 'must be an object such as {"argv": ["/opt/server/bin/run"]}.'

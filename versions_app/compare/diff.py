@@ -159,12 +159,12 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
     return result
 
 
-def fold_unchanged(diff: Sequence[DiffLine], context: int = CONTEXT_LINES) -> list[DiffLine | Fold]:
-    """Replace unchanged lines that are further than `context` from a change by folds."""
+def fold_unchanged(diff: Sequence[DiffLine]) -> list[DiffLine | Fold]:
+    """Replace unchanged lines that are further than CONTEXT_LINES from a change by folds."""
     near: set[int] = set()
     for index, line in enumerate(diff):
         if line.kind != "same":
-            near.update(range(index - context, index + context + 1))
+            near.update(range(index - CONTEXT_LINES, index + CONTEXT_LINES + 1))
     result: list[DiffLine | Fold] = []
     hidden: list[DiffLine] = []
     for index, line in enumerate(diff):

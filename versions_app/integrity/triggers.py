@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 TABLE = "versions_app_agentversion"
 TRIGGER_NAME = "agent_version_is_immutable"
@@ -45,17 +45,16 @@ SQLITE_STATEMENTS = (  # SQLite runs one statement at a time and cannot replace 
 
 def install_trigger(using: str, **kwargs: object) -> None:
     """Install the trigger. Called after every migration, because SQLite drops it when it rebuilds the table."""
-    connection = connections[using]
-    if TABLE not in connection.introspection.table_names():  # all migrations were reversed
+    migrated = connections[using]
+    if TABLE not in migrated.introspection.table_names():  # all migrations were reversed
         return
-    with transaction.atomic(using), connection.cursor() as cursor:
-        for statement in POSTGRESQL_STATEMENTS if connection.vendor == "postgresql" else SQLITE_STATEMENTS:
+    with transaction.atomic(using), migrated.cursor() as cursor:
+        for statement in POSTGRESQL_STATEMENTS if migrated.vendor == "postgresql" else SQLITE_STATEMENTS:
             cursor.execute(statement)
 
 
-def is_trigger_installed(using: str = "default") -> bool:
+def is_trigger_installed() -> bool:
     """Return True if the trigger exists."""
-    connection = connections[using]
     table, column = ("pg_trigger", "tgname") if connection.vendor == "postgresql" else ("sqlite_master", "name")
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT 1 FROM {table} WHERE {column} = %s", [TRIGGER_NAME])  # noqa: S608  no input in it

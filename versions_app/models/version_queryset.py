@@ -72,7 +72,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         copy_fields(agent, row, HISTORY_FIELDS)
         return version
 
-    def snapshot_locked(self, row: Agent, pinned: bool = False) -> AgentVersion:
+    def snapshot_locked(self, row: Agent, pinned: bool) -> AgentVersion:
         """Do what `snapshot` does for a row that `get_locked()` locked in this transaction."""
         version = self.append(row, row.snapshot_text, based_on=row.head_version, message=SNAPSHOT_MESSAGE)
         version.pinned = pinned

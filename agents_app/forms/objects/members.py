@@ -186,9 +186,9 @@ def label_errors(label: str, error: ValidationError) -> Iterator[ValidationError
             yield ValidationError(f"{label}: {item.messages[0]}", code="invalid")
 
 
-def texts_at(errors: Iterable[Any], name: str, position: int = 0) -> str:
+def texts_at(errors: Iterable[Any], name: str) -> str:
     """Return the messages of an input, or a blank text."""
-    return texts_by_target(errors).get(f"{name}:{position}", "")
+    return texts_by_target(errors).get(f"{name}:0", "")
 
 
 def texts_by_target(errors: Iterable[Any]) -> dict[str, str]:

@@ -76,7 +76,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     return render_saved(request, get_agent(request, agent.pk), outcome.version, form)
 
 
-def error_of_refusal(refusal: MoveRefused, *, may_bypass: bool = False) -> tuple[str | None, str]:
+def error_of_refusal(refusal: MoveRefused, *, may_bypass: bool) -> tuple[str | None, str]:
     """Return the field of the form that a refused version is about, or None, and the message with the way out.
 
     Who may go around a gate is asked for the reason, which is missing.

@@ -52,7 +52,7 @@ class PlaygroundParams:
     facts: FactTexts = field(default_factory=dict)  # about a caller to try with
 
     @classmethod
-    def from_query(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> PlaygroundParams:
+    def from_query(cls, query: QueryDict, default: Sequence[str]) -> PlaygroundParams:
         """Parse `columns=live,v7&runs=…,…` of a URL, or the fields `column` and `run` of the form."""
         values = query.getlist("column") or query.get("columns", "").split(",")
         choices = [value for value in values if is_valid_choice(value)][:MAX_TRY_COLUMNS] or [*default]
