@@ -27,8 +27,8 @@ from django.utils.text import smart_split, unescape_string_literal
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
+from agentcms.db.text_conditions import contains_text, like_ignores_case
 from agentcms.plural import pluralize
-from agentcms.web.text_conditions import contains_text, like_ignores_case
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
 CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from access_app.permissions import has_role_everywhere
 from access_app.role import Role
-from agentcms.db.parameters import IntegerParameter, Parameter
+from agentcms.db.statements.parameters import IntegerParameter, Parameter
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from django.db import OperationalError, models
 from django.utils import timezone
 
 from access_app.role import SHARED_LABEL, Role
-from agentcms.db.compiled_query import compiled_query
 from agentcms.db.lock_timeout import no_lock_wait
+from agentcms.db.statements.compiled_query import compiled_query
 from agentcms.wire.json_types import JSONObject, JSONValue
 
 if TYPE_CHECKING:

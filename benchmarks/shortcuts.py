@@ -29,7 +29,7 @@ from django.core.management import call_command  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from access_app.models import ApiKey, keys_with_prefix  # noqa: E402
-from agentcms.db.compiled_query import CompiledQuery  # noqa: E402
+from agentcms.db.statements.compiled_query import CompiledQuery  # noqa: E402
 from agents_app.api.list_query import agent_keys  # noqa: E402
 from agents_app.api.representation import agent_row, agent_total  # noqa: E402
 from agents_app.models import Agent  # noqa: E402

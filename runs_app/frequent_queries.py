@@ -8,8 +8,8 @@ from uuid import UUID
 from django.db.models import Exists, Q, QuerySet
 
 from access_app.caller_params import CallerParam
-from agentcms.db.compiled_query import compiled_query
-from agentcms.db.parameters import json_array_items
+from agentcms.db.statements.compiled_query import compiled_query
+from agentcms.db.statements.parameters import json_array_items
 from agents_app.models import Agent, AgentQuerySet
 from runs_app.models import AgentRun, PendingCall, RunEvent
 from runs_app.models.run_queryset import AgentRunQuerySet

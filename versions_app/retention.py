@@ -12,7 +12,7 @@ from django.db import connection
 from django.dispatch import Signal
 from django.utils import timezone
 
-from agentcms.db.write_batch import WriteBatch
+from agentcms.db.statements.write_batch import WriteBatch
 from versions_app.models.retention_rule import RetentionRule
 
 pruned = Signal()  # sent with `count` after versions were deleted, inside the transaction

@@ -17,7 +17,7 @@ from access_app.role import Role
 from agentcms.api.pagination import Paging
 from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
 from agentcms.cache import SizeLimitedCache
-from agentcms.db.compiled_query import compiled_query
+from agentcms.db.statements.compiled_query import compiled_query
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.api.list_cursor import read_cursor, write_cursor
 from agents_app.api.representation import agent_total

@@ -16,7 +16,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from access_app.caller import Caller
 from access_app.caller_params import CallerParam
-from agentcms.db.compiled_query import compiled_query
+from agentcms.db.statements.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName

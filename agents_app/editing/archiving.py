@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from agentcms.db import write_batch
+from agentcms.db.statements import write_batch
 from agents_app.editing.audit import log_agent_action
 from agents_app.editing.change_context import current_change
 from agents_app.editing.saving import AgentWrite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from access_app.caller import Caller
 from access_app.caller_params import CallerParam
-from agentcms.db.compiled_query import compiled_query, run_together
+from agentcms.db.statements.compiled_query import compiled_query, run_together
 from agents_app.models import Agent, AgentQuerySet
 
 

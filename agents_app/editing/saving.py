@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
 
-from agentcms.db.write_batch import WriteBatch
+from agentcms.db.statements.write_batch import WriteBatch
 
 if TYPE_CHECKING:
     from agents_app.models import Agent

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from access_app.caller import Caller
-from agentcms.web.text_conditions import contains_text
+from agentcms.db.text_conditions import contains_text
 from agents_app.configuration.acp_agents import ACP_KINDS
 from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet

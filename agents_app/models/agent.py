@@ -11,7 +11,7 @@ from django.db import models, transaction
 from django.db.models.signals import pre_save
 from django.utils import timezone
 
-from agentcms.db import write_batch
+from agentcms.db.statements import write_batch
 from agentcms.ids import random_key
 from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONObject

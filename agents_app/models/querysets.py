@@ -12,7 +12,7 @@ from django.db.models.fields.json import KeyTextTransform
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, granted_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
-from agentcms.db.parameters import json_array_items
+from agentcms.db.statements.parameters import json_array_items
 from agents_app.configuration import schema
 from agents_app.configuration.references import StoredAgents
 from agents_app.editing.saving import agents_deleting

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from django.db import connection, models
 from django.db.models.expressions import RawSQL
 
-from agentcms.db import write_batch
 from agentcms.db.column_values import ColumnValues
+from agentcms.db.statements import write_batch
 from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONMapping
 from agents_app.search.tokenizer import Term, index_text, is_sign, parse_search

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import Role
+from agentcms.db.text_conditions import begins_with_text, contains_text
 from agentcms.web.dialogs import is_htmx, vary_on_htmx
-from agentcms.web.text_conditions import begins_with_text, contains_text
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
 from agents_app.views.access import visible_agents

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import Model, QuerySet
 
-from agentcms.db.compiled_query import compiled_query
+from agentcms.db.statements.compiled_query import compiled_query
 from agents_app.models import Agent
 from evals_app.gates.checking import GateState, check_all_gates, check_gates, gates_by_ids, gates_of_agents
 from evals_app.models import Dataset, ReleaseGate

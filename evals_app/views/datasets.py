@@ -10,9 +10,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
+from agentcms.db.text_conditions import contains_text
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
-from agentcms.web.text_conditions import contains_text
 from agents_app.views.access import selectable_owners
 from evals_app.exchange.formats import FileFormat
 from evals_app.forms.datasets import NewDatasetForm

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import connection, transaction
 
-from agentcms.db.raw_rows import iterate_raw_rows
+from agentcms.db.statements.raw_rows import iterate_raw_rows
 from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
 from agentcms.vectors.quantize import scores
 from agentcms.wire.metadata_filter import Filter

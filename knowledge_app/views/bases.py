@@ -16,10 +16,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.role import Role
 from agentcms.db.locks import reserve_new_key
+from agentcms.db.text_conditions import contains_text
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
-from agentcms.web.text_conditions import contains_text
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.views.access import GET_POST
 from jobs_app.models import Job

@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.db.text_conditions import contains_text
 from agentcms.errors import BadRequest
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
-from agentcms.web.text_conditions import contains_text
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.search.tokenizer import find_words

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 from django.db.models import QuerySet
 
-from agentcms.db.raw_rows import fetch_raw_rows
+from agentcms.db.statements.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
 from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
 from agentcms.vectors.quantize import scores

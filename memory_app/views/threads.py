@@ -19,10 +19,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import owner_ids_for
 from access_app.role import Role
 from agentcms.api.renderers import encode_json
+from agentcms.db.text_conditions import contains_text
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.downloads import file_response
-from agentcms.web.text_conditions import contains_text
 from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body

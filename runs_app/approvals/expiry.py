@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from agentcms.db.compiled_query import compiled_query
 from agentcms.db.outages import logging_errors
+from agentcms.db.statements.compiled_query import compiled_query
 from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall

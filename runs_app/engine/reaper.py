@@ -15,8 +15,8 @@ from django.db import connection
 from django.db.models import Case, Q, QuerySet, When
 from django.db.models.functions import Now
 
-from agentcms.db.compiled_query import compiled_query
 from agentcms.db.outages import logging_errors
+from agentcms.db.statements.compiled_query import compiled_query
 from runs_app.approvals.expiry import expire_calls
 from runs_app.engine import leases, run_ends, workers
 from runs_app.engine.engine import find_engine

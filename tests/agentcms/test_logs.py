@@ -152,7 +152,7 @@ def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, log_l
         caller.get(f"{AGENTS}?search=Sesame").status_code,
     ]
     for error in (OperationalError("away\nDETAIL: " + PROMPT), DataError(PROMPT), ValueError(PROMPT)):
-        monkeypatch.setattr("agentcms.db.write_batch.WriteBatch.send", raiser(error))
+        monkeypatch.setattr("agentcms.db.statements.write_batch.WriteBatch.send", raiser(error))
         statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": PROMPT + "!"}).status_code)
 
     assert statuses == [201, 409, 400, 200, 503, 400, 500]

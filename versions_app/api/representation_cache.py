@@ -17,8 +17,8 @@ from access_app.caller import Caller
 from access_app.caller_params import CallerParam
 from agentcms.api.pagination import PageSize, in_parts
 from agentcms.cache import K, SizeLimitedCache
-from agentcms.db.compiled_query import compiled_query
-from agentcms.db.parameters import json_array_items
+from agentcms.db.statements.compiled_query import compiled_query
+from agentcms.db.statements.parameters import json_array_items
 from agentcms.wire.canonical import merge_json_objects
 from agents_app.models import Agent
 from versions_app.api.representation import (

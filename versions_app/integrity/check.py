@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from agentcms.db import write_batch
 from agentcms.db.column_values import ColumnValues
+from agentcms.db.statements import write_batch
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONObject
 from agents_app.editing.change_context import change

@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from django.utils.timezone import now
 
 from access_app.models import ApiKey, keys_with_prefix
-from agentcms.db.compiled_query import CompiledQuery
+from agentcms.db.statements.compiled_query import CompiledQuery
 from agents_app.api.list_query import ORDER_COLUMNS, STATE_COLUMNS, agent_keys
 from agents_app.api.representation import agent_row, agent_rows_by_id, agent_total
 from agents_app.editing.change_context import change

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from access_app.caller_params import CallerParam
 from access_app.models import Membership
-from agentcms.db.compiled_query import compiled_query, run_together
-from agentcms.db.parameters import json_array_items
+from agentcms.db.statements.compiled_query import compiled_query, run_together
+from agentcms.db.statements.parameters import json_array_items
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from versions_app.models import AgentVersion

@@ -6,7 +6,7 @@ from django.db.models import Model
 from django.db.models.signals import post_save, pre_save
 from django.test.utils import CaptureQueriesContext
 
-from agentcms.db import write_batch
+from agentcms.db.statements import write_batch
 from agents_app.editing.change_context import Source
 from agents_app.models import AgentIndex
 from tests.factories import AgentFactory, UserFactory

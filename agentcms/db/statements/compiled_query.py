@@ -31,7 +31,7 @@ from django.db.models.query import (
     get_related_populators,
 )
 
-from agentcms.db.parameters import WINDOW_SQL, Parameter, Reader, WindowParameter, parameters_of
+from agentcms.db.statements.parameters import WINDOW_SQL, Parameter, Reader, WindowParameter, parameters_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
