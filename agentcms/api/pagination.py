@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
-from agentcms.batches import in_batches
+from agentcms.db.batches import in_batches
 from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agentcms.batches import in_batches
+from agentcms.db.batches import in_batches
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import parse_uuid, uuid7
 from agentcms.wire.canonical import json_equal

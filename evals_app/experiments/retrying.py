@@ -8,7 +8,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.batches import in_batches
+from agentcms.db.batches import in_batches
 from agentcms.db.column_values import ColumnValues
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from agentcms.batches import in_batches
+from agentcms.db.batches import in_batches
 from agentcms.vectors import find_embedder
 from agentcms.vectors.embedders import Embedder
 from agentcms.vectors.quantize import PackedVector

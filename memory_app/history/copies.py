@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from agentcms.batches import in_batches
+from agentcms.db.batches import in_batches
 from agentcms.errors import BadRequest, Conflict
 from memory_app.history.messages import BATCH_SIZE, Author, NewMessage, SignalColumns, append_messages
 from memory_app.history.signal_payloads import ERROR

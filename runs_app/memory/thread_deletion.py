@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from django.db import transaction
 
-from agentcms.batches import in_batches
+from agentcms.db.batches import in_batches
 from memory_app.history.locks import lock_threads, tree_of
 from memory_app.history.threads import note_use_of_resources
 from memory_app.models import Thread

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from agentcms.batches import in_batches
 from versions_app.compare.diff import DiffLine, FieldDiff, Fold, LinePart, diff_lines, fold_unchanged
 from versions_app.compare.path_rows import truncate_text
 
@@ -192,7 +191,8 @@ def unified_pairs(lines: Sequence[DiffLine]) -> Iterator[Pair]:
             yield from pairs
             continue
         # Half a part, because a pair may be two rows: otherwise, a part of a long change could have old lines only.
-        for replaced in in_batches(pairs, ROWS_PER_PART // 2):
+        for start in range(0, len(pairs), ROWS_PER_PART // 2):
+            replaced = pairs[start : start + ROWS_PER_PART // 2]
             yield from ((old, None) for old, _ in replaced if old)
             yield from ((None, new) for _, new in replaced if new)
 

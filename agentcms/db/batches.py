@@ -1,4 +1,4 @@
-"""The division of a sequence into batches."""
+"""The division of keys and rows into batches, each for one statement."""
 
 from __future__ import annotations
 
