@@ -18,6 +18,7 @@ from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
 from runs_app.background.slots import fill_slots
 from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
 
+RUN_COLUMNS = ("parent_id", "parent_call_id", "agent_key", "owner_id", "thread_id")
 MAX_TASK_DEPTH = 3  # of tasks that start tasks
 MAX_READABLE_LENGTH = 64  # characters of the ID of a call in its key; a child run stores 128 of the key
 
@@ -47,18 +48,17 @@ def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
         lock_name(f"background tasks of run {call.run_id}")
         if call.key and (task := BackgroundTask.objects.filter(run=call.run_id, call_key=call.key).first()):
             return task
-        run = AgentRun.objects.only("pk", "parent_id", "parent_call_id", "root_id").get(pk=call.run_id)
+        run = AgentRun.objects.only(*RUN_COLUMNS).get(pk=call.run_id)
         depth = depth_of(run) + 1
         if depth > MAX_TASK_DEPTH:
             return None
-        task = create_task(call, depth)
+        task = create_task(call, run, depth)
         # The task is stored, and maintenance starts it later if it cannot start now.
         call_after_commit(fill_slots)
     return task
 
 
-def create_task(call: BackgroundCall, depth: int) -> BackgroundTask:
-    run = AgentRun.objects.only("agent_key", "owner_id", "thread_id").get(pk=call.run_id)
+def create_task(call: BackgroundCall, run: AgentRun, depth: int) -> BackgroundTask:
     key = call.key or unrepeated_key(call.call_id)
     return BackgroundTask.objects.create(
         pk=uuid5(call.run_id, key),
