@@ -93,10 +93,10 @@ class JobAdmin(ReadOnlyAdmin):
         return job
 
     def get_urls(self) -> list[URLPattern]:
-        # POST only: a link must not start a job. The method gets its instance by `__get__`.
-        start = self.admin_site.admin_view(method_decorator(require_POST)(JobAdmin.start).__get__(self))
+        start = self.admin_site.admin_view(self.start)
         return [path("start/<slug:name>/", start, name="jobs_app_job_start"), *super().get_urls()]
 
+    @method_decorator(require_POST)  # a link must not start a job
     def start(self, request: HttpRequest, name: str) -> HttpResponse:
         """Start one of the jobs that superusers may start."""
         if not request.user.is_superuser:

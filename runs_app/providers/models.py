@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx2
 from django.conf import settings
@@ -25,12 +25,10 @@ from runs_app.providers.schema_cache import cache_schemas
 from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 
 if TYPE_CHECKING:
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-    from pydantic_ai.providers.google import GoogleProvider
-    from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 Dialect = ModelProvider.Dialect
+ClientType = TypeVar("ClientType")
 
 CONNECT_TIMEOUT = 10  # seconds
 PLACEHOLDER_KEY = "none"  # the clients require a key, although self-hosted servers may not
@@ -73,10 +71,10 @@ def build_demo_model(name: str, choice: JSONMapping) -> Model:
 
 def build_openai_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIResponsesModel(
-        name, provider=openai_client(provider.base_url, provider.secret), profile=cache_schemas
-    )
+    client = cached_client(OpenAIProvider, provider.base_url, provider.secret)
+    return OpenAIResponsesModel(name, provider=client, profile=cache_schemas)
 
 
 def build_compatible_model(provider: Provider, name: str) -> Model:
@@ -89,14 +87,18 @@ def build_compatible_model(provider: Provider, name: str) -> Model:
 
 def build_anthropic_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    return AnthropicModel(name, provider=anthropic_client(provider.base_url, provider.secret), profile=cache_schemas)
+    client = cached_client(AnthropicProvider, provider.base_url, provider.secret)
+    return AnthropicModel(name, provider=client, profile=cache_schemas)
 
 
 def build_google_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
 
-    return GoogleModel(name, provider=google_client(provider.base_url, provider.secret), profile=cache_schemas)
+    client = cached_client(GoogleProvider, provider.base_url, provider.secret)
+    return GoogleModel(name, provider=client, profile=cache_schemas)
 
 
 MODEL_FACTORIES: Mapping[str, Callable[[Provider, str], Model]] = {
@@ -113,10 +115,8 @@ DIALECTS_WITH_FINISH_REASON = {Dialect.OPENAI, Dialect.ANTHROPIC, Dialect.GOOGLE
 
 
 @lru_cache(maxsize=64)
-def openai_client(base_url: str, secret: str) -> OpenAIProvider:
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    return OpenAIProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
+def cached_client(client_class: Callable[..., ClientType], base_url: str, secret: str) -> ClientType:
+    return client_class(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @lru_cache(maxsize=64)
@@ -131,20 +131,6 @@ def compatible_client(key: str, base_url: str, secret: str) -> OpenAICompatibleP
     return OpenAICompatibleProvider(
         key, base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client(), profile=profile
     )
-
-
-@lru_cache(maxsize=64)
-def anthropic_client(base_url: str, secret: str) -> AnthropicProvider:
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    return AnthropicProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
-
-
-@lru_cache(maxsize=64)
-def google_client(base_url: str, secret: str) -> GoogleProvider:
-    from pydantic_ai.providers.google import GoogleProvider
-
-    return GoogleProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @cache

@@ -79,8 +79,10 @@ class ProviderEmbedder:
 
 def build_embedding_model(embedder: ProviderEmbedder, client: Any) -> EmbeddingModel:
     """Return the model of pydantic-ai for an embedder."""
+    from runs_app.providers.models import PLACEHOLDER_KEY
+
     provider = embedder.provider
-    secret = provider.secret or "none"  # the clients require a key, although self-hosted servers may not
+    secret = provider.secret or PLACEHOLDER_KEY
     if provider.dialect == ModelProvider.Dialect.GOOGLE:
         from pydantic_ai.embeddings.google import GoogleEmbeddingModel
         from pydantic_ai.providers.google import GoogleProvider

@@ -43,21 +43,21 @@ def record_from_row(row: AcpAgent) -> AcpRecord:
     """Return an ACP agent with its decrypted environment."""
     environment = row.environment
     return AcpRecord(
-        row.pk,
-        row.key,
-        row.title,
-        row.description,
-        row.command_key,
-        row.auth_method_id,
-        row.persists_session,
-        row.permissions,
-        row.all_limits or Limits(),
-        row.model,
-        row.workspace,
-        row.last_version_number,
-        f"{row.pk} {row.updated_at.isoformat()}",
-        acp_unavailable_reason(row, environment),
-        environment or {},
+        pk=row.pk,
+        key=row.key,
+        title=row.title,
+        description=row.description,
+        command_key=row.command_key,
+        auth_method_id=row.auth_method_id,
+        persists_session=row.persists_session,
+        permissions=row.permissions,
+        limits=row.all_limits or Limits(),
+        model=row.model,
+        workspace=row.workspace,
+        version_number=row.last_version_number,
+        revision=f"{row.pk} {row.updated_at.isoformat()}",
+        reason=acp_unavailable_reason(row, environment),
+        environment=environment or {},
     )
 
 

@@ -82,13 +82,10 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
         return row.limits
 
     def get_urls(self) -> list[URLPattern]:
-        def posted(view: Any) -> Any:
-            # POST only: these views change something. The method gets its instance by `__get__`.
-            return self.admin_site.admin_view(method_decorator(require_POST)(view).__get__(self))
-
+        view = self.admin_site.admin_view
         own = [
-            path("<int:pk>/switch/", posted(AcpAgentAdmin.switch), name="tools_app_acpagent_switch"),
-            path("<int:pk>/restore/", posted(AcpAgentAdmin.restore), name="tools_app_acpagent_restore"),
+            path("<int:pk>/switch/", view(self.switch), name="tools_app_acpagent_switch"),
+            path("<int:pk>/restore/", view(self.restore), name="tools_app_acpagent_restore"),
         ]
         return [*own, *super().get_urls()]
 
@@ -112,6 +109,7 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
         context = acp_used_by_context(request, row) if row is not None else {}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
+    @method_decorator(require_POST)
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Enable or disable an agent. All processes follow within a second."""
         if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):
@@ -119,6 +117,7 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
         self.switch_and_report(request, pk)
         return redirect("admin:tools_app_acpagent_change", pk)
 
+    @method_decorator(require_POST)
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Give an agent the configuration of an earlier version, as a new version."""
         if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):

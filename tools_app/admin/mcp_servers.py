@@ -27,7 +27,7 @@ from tools_app.admin.mcp_server_page import server_tool_rows
 from tools_app.admin.used_by import used_by_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.mcp.listing import accept_definition, enqueue_listing, switch_and_list
-from tools_app.mcp.table import definitions_of, lock_for_change, server_unavailable_reason
+from tools_app.mcp.table import definitions_of, lock_server, server_unavailable_reason
 from tools_app.mcp.used_by import describe_loss, find_agents_using_server
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
@@ -114,15 +114,12 @@ class McpServerAdmin(
             )
 
     def get_urls(self) -> list[URLPattern]:
-        def posted(view: Any) -> Any:
-            # POST only: these views change something. The method gets its instance by `__get__`.
-            return self.admin_site.admin_view(method_decorator(require_POST)(view).__get__(self))
-
+        view = self.admin_site.admin_view
         own = [
-            path("<int:pk>/list/", posted(McpServerAdmin.list_tools), name="tools_app_mcpserver_list"),
-            path("<int:pk>/accept/", posted(McpServerAdmin.accept), name="tools_app_mcpserver_accept"),
-            path("<int:pk>/switch/", posted(McpServerAdmin.switch), name="tools_app_mcpserver_switch"),
-            path("<int:pk>/restore/", posted(McpServerAdmin.restore), name="tools_app_mcpserver_restore"),
+            path("<int:pk>/list/", view(self.list_tools), name="tools_app_mcpserver_list"),
+            path("<int:pk>/accept/", view(self.accept), name="tools_app_mcpserver_accept"),
+            path("<int:pk>/switch/", view(self.switch), name="tools_app_mcpserver_switch"),
+            path("<int:pk>/restore/", view(self.restore), name="tools_app_mcpserver_restore"),
         ]
         return [*own, *super().get_urls()]
 
@@ -150,6 +147,7 @@ class McpServerAdmin(
             context |= used_by_context(request.user, find_agents_using_server(row), EFFECT_ON_AGENTS)
         return super().delete_view(request, object_id, context)
 
+    @method_decorator(require_POST)
     def list_tools(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Test the connection and list the tools in a job, whose page shows the result."""
         row = self.get_changeable(request, pk)
@@ -160,6 +158,7 @@ class McpServerAdmin(
         messages.success(request, "The tools are being listed. Reload this page in a moment.")
         return redirect("admin:tools_app_mcpserver_change", pk)
 
+    @method_decorator(require_POST)
     def accept(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Offer the changed definition of a tool to agents."""
         row = self.get_changeable(request, pk)
@@ -172,6 +171,7 @@ class McpServerAdmin(
             messages.success(request, f"Agents can use the new definition of '{name}'.")
         return redirect("admin:tools_app_mcpserver_change", pk)
 
+    @method_decorator(require_POST)
     def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Enable or disable a server. All processes follow within a second."""
         self.get_changeable(request, pk)
@@ -187,12 +187,13 @@ class McpServerAdmin(
             messages.success(request, f"{row.title} is {words}.")
         return redirect("admin:tools_app_mcpserver_change", pk)
 
+    @method_decorator(require_POST)
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Give a server the configuration of an earlier version, as a new version."""
         self.get_changeable(request, pk)
         try:
             with transaction.atomic():
-                row = lock_for_change(pk)
+                row = lock_server(pk)
                 if not self.has_change_permission(request, row):  # it may have moved to another team
                     raise PermissionDenied
                 restored = restore_server_version(row, get_server_version(row, request.POST.get("version", "")))

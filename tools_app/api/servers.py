@@ -32,7 +32,6 @@ from tools_app.mcp.listing import accept_definition, enqueue_listing, enqueue_li
 from tools_app.mcp.table import Server, server_from_row
 from tools_app.models import McpServer
 
-MAX_RESULT_SIZE = 256 * 1024  # bytes, as for the results that models get
 RESOURCES_MESSAGE = "Resources of MCP servers are not supported. Use their tools."
 
 
@@ -126,7 +125,9 @@ def reject_call(row: McpServer, definition: Definition) -> None:
 
 def execute(server: Server, name: str, arguments: JSONObject, caller: CallerNames) -> object:
     """Call a tool. Raise ApiError if the server failed, or if its result is too large."""
-    from tools_app.mcp.calls import call_mcp_tool  # imports pydantic-ai, which is heavy
+    # They import pydantic-ai, which is heavy.
+    from runs_app.building.tools import MAX_RESULT_SIZE
+    from tools_app.mcp.calls import call_mcp_tool
     from tools_app.mcp.sessions import session_pool
 
     async def call() -> Any:

@@ -17,7 +17,7 @@ from jobs_app.runner import enqueue_unless_queued, job_handler
 from jobs_app.slots import JobSlots
 from tools_app.mcp.accepted_definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import lock_for_change, server_from_row, switch_server
+from tools_app.mcp.table import lock_server, server_from_row, switch_server
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import ACCEPTED_FOR_ALL
 
@@ -129,14 +129,6 @@ def ask_for_tools(row: McpServer) -> Listing | McpError:
         return error
 
 
-def lock_server(server_id: int) -> McpServer:
-    """Lock a server inside a transaction. Raise NotFound if it was deleted."""
-    row = McpServer.objects.select_for_update().filter(pk=server_id).first()
-    if row is None:
-        raise NotFound("The MCP server was deleted while it was asked for its tools.")
-    return row
-
-
 def store_server_answer(row: McpServer, answer: Listing | McpError) -> JSONObject:
     """Store what a locked server answered, and return the report."""
     if isinstance(answer, Listing):
@@ -173,14 +165,14 @@ def store_tools(row: McpServer, listing: Listing) -> JSONObject:
     }
 
 
-def accept_definition(server_id: int, name: str, definition_hash: str, user: Caller | None = None) -> None:
+def accept_definition(server_id: int, name: str, definition_hash: str, user: Caller | None) -> None:
     """Offer the definition of a tool to all agents, also to those that were saved with another one.
 
-    Raise NotFound if the server does not list the tool, and as `lock_for_change` does. Raise Unprocessable if its
+    Raise NotFound if the server does not list the tool, and as `lock_server` does. Raise Unprocessable if its
     definition is not the one of the hash: then it changed since somebody looked at it.
     """
     with transaction.atomic():
-        row = lock_for_change(server_id, user)
+        row = lock_server(server_id, user)
         definition = row.definitions.get(name)
         if definition is None:
             raise NotFound(f"The MCP server '{row.title}' does not list the tool '{name}'.")

@@ -70,22 +70,22 @@ def server_from_row(row: McpServer, definitions: Definitions | None = None) -> S
     """Return a server with its decrypted headers. Without `definitions`, they are read from the row."""
     headers, definitions = row.headers, definitions or Definitions.from_row(row)
     return Server(
-        row.key,
-        row.title,
-        row.owner_id,
-        row.transport,
-        row.url,
-        row.command_key,
-        row.connect_timeout,
-        row.call_timeout,
-        row.prefix or row.key,
-        row.approval == McpServer.Approval.ALWAYS,
-        revision_of(row),
-        server_unavailable_reason(row, headers),
-        headers or {},
-        definitions.tools,
-        definitions.accepted,
-        definitions.accepted_for_all,
+        key=row.key,
+        title=row.title,
+        owner_id=row.owner_id,
+        transport=row.transport,
+        url=row.url,
+        command_key=row.command_key,
+        connect_timeout=row.connect_timeout,
+        call_timeout=row.call_timeout,
+        prefix=row.prefix or row.key,
+        always_asks=row.approval == McpServer.Approval.ALWAYS,
+        revision=revision_of(row),
+        reason=server_unavailable_reason(row, headers),
+        headers=headers or {},
+        tools=definitions.tools,
+        accepted=definitions.accepted,
+        accepted_for_all=definitions.accepted_for_all,
     )
 
 
@@ -106,10 +106,11 @@ def server_unavailable_reason(row: McpServer, headers: Mapping[str, str] | None)
     return ""
 
 
-def lock_for_change(server_id: int, user: Caller | None = None) -> McpServer:
+def lock_server(server_id: int, user: Caller | None = None) -> McpServer:
     """Lock a server inside a transaction.
 
-    Raise NotFound if it was deleted meanwhile, or moved to a team whose servers the user may not change.
+    Raise NotFound if it was deleted meanwhile, or moved to a team whose servers the user may not change. Without
+    `user`, nobody's role is checked.
     """
     row = McpServer.objects.select_for_update().filter(pk=server_id).first()
     if row is None or (user is not None and not row.editable_by(user)):
@@ -120,10 +121,10 @@ def lock_for_change(server_id: int, user: Caller | None = None) -> McpServer:
 def switch_server(server_id: int, is_enabled: bool | None = None, user: Caller | None = None) -> tuple[McpServer, str]:
     """Enable or disable a server. Without `is_enabled`, it gets the other state.
 
-    Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound, as `lock_for_change` does.
+    Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound, as `lock_server` does.
     """
     with transaction.atomic():
-        row = lock_for_change(server_id, user)  # a job may be storing its tools
+        row = lock_server(server_id, user)  # a job may be storing its tools
         row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
         reason = server_unavailable_reason(row, row.headers) if row.is_enabled else ""
         if not reason:

@@ -81,20 +81,14 @@ class AcpAgent(VersionedConfiguration):
     def clean(self) -> None:
         """Raise ValidationError by field."""
         super().clean()
-        errors: dict[str, object] = {}
-        checks = {
-            "command_key": self._clean_command,
-            "is_enabled": self._clean_sandbox,
-            "limits": self._clean_limits,
-            "workspace": self._clean_workspace,
-        }
-        for field, check in checks.items():
-            try:
-                check()
-            except ValidationError as error:
-                errors[field] = error
-        if errors:
-            raise ValidationError(errors)
+        self.run_checks(
+            {
+                "command_key": self._clean_command,
+                "is_enabled": self._clean_sandbox,
+                "limits": self._clean_limits,
+                "workspace": self._clean_workspace,
+            }
+        )
 
     def _clean_command(self) -> None:
         if not self.command_key:  # the error of the field says that it is required

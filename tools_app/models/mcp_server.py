@@ -119,15 +119,9 @@ class McpServer(VersionedConfiguration):
     def clean(self) -> None:
         """Raise ValidationError by field."""
         super().clean()
-        errors: dict[str, object] = {}
-        checks = {"url": self._clean_url, "command_key": self._clean_command, "is_enabled": self._clean_sandbox}
-        for field, check in checks.items():
-            try:
-                check()
-            except ValidationError as error:
-                errors[field] = error
-        if errors:
-            raise ValidationError(errors)
+        self.run_checks(
+            {"url": self._clean_url, "command_key": self._clean_command, "is_enabled": self._clean_sandbox}
+        )
 
     def _clean_url(self) -> None:
         if self.transport == self.Transport.HTTP:

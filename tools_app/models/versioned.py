@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
@@ -64,6 +65,17 @@ class VersionedConfiguration(models.Model):
         """Set the column of each member of a snapshot. What the snapshot lacks stays."""
         for member, column in columns.items():
             setattr(self, column, snapshot.get(member, getattr(self, column)))
+
+    def run_checks(self, checks: Mapping[str, Callable[[], None]]) -> None:
+        """Call the check of each field. Raise ValidationError with what all of them refuse."""
+        errors: dict[str, object] = {}
+        for field, check in checks.items():
+            try:
+                check()
+            except ValidationError as error:
+                errors[field] = error
+        if errors:
+            raise ValidationError(errors)
 
     def save_restored(self) -> None:
         """Write an earlier configuration as a new version. Raise ValidationError by field if it is not valid now."""

@@ -73,7 +73,7 @@ def test_a_server_that_is_deleted_while_it_is_asked_is_not_stored_again(http_ser
     listing, server_id = parse_listing([{"name": "add", "inputSchema": {"type": "object"}}]), http_server.pk
     http_server.delete()
 
-    with pytest.raises(NotFound, match="was deleted while it was asked"):
+    with pytest.raises(NotFound, match="was deleted meanwhile"):
         store_listing(server_id, listing)
 
     assert not McpServer.objects.exists()
@@ -106,8 +106,8 @@ def test_a_changed_description_waits_until_it_is_accepted(http_server, program_s
     assert program_server.changed_tools == ["add"]
     assert program_server.accepted["add"]["description"] == "Add two numbers."
     with pytest.raises(Unprocessable):
-        accept_definition(program_server.pk, "add", program_server.accepted_definitions["add"].hash)
-    accept_definition(program_server.pk, "add", program_server.definitions["add"].hash)
+        accept_definition(program_server.pk, "add", program_server.accepted_definitions["add"].hash, None)
+    accept_definition(program_server.pk, "add", program_server.definitions["add"].hash, None)
     program_server.refresh_from_db()
     assert program_server.changed_tools == []
 

@@ -241,7 +241,7 @@ def test_a_changed_definition_is_offered_once_it_is_accepted(office):
     assert warnings == ["The MCP tool 'office_add' changed on its server. Accept the change to use it."]
 
     office.refresh_from_db()
-    accept_definition(office.pk, "add", office.definitions["add"].hash)
+    accept_definition(office.pk, "add", office.definitions["add"].hash, None)
     assert list(built(agent)[0]) == ["office_add"]
 
 
@@ -257,7 +257,7 @@ def test_a_server_that_is_added_again_offers_no_other_definitions(office):
     assert [*built(agent)[0]] == []
     assert [*built(agent_with({"office": {}}))[0]] == ["office_add"]
     again.refresh_from_db()
-    accept_definition(again.pk, "add", again.definitions["add"].hash)
+    accept_definition(again.pk, "add", again.definitions["add"].hash, None)
     assert [*built(agent)[0]] == ["office_add"]
 
 
