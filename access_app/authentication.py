@@ -33,7 +33,7 @@ class ApiKeyAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[Any, ApiKey] | None:
         """Return the user and the key, or None where the header names another scheme.
 
-        Raises AuthenticationFailed or Throttled where the key is not valid.
+        Raise AuthenticationFailed or Throttled where the key is not valid.
         """
         # `request.headers` would parse all headers for one.
         words = request.META.get("HTTP_AUTHORIZATION", "").split()

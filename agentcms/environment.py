@@ -23,7 +23,7 @@ def read_text(name: str, default: str = "") -> str:
 
 
 def read_bool(name: str, default: bool) -> bool:
-    """Return the variable as a bool. Raises ImproperlyConfigured unless it is yes or no."""
+    """Return the variable as a bool. Raise ImproperlyConfigured unless it is yes or no."""
     value = os.environ.get(name, "yes" if default else "no").strip().lower()
     if value in TRUE:
         return True
@@ -33,7 +33,7 @@ def read_bool(name: str, default: bool) -> bool:
 
 
 def read_int(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
-    """Return the variable as a whole number. Raises ImproperlyConfigured if it is none or out of range."""
+    """Return the variable as a whole number. Raise ImproperlyConfigured if it is none or out of range."""
     value = os.environ.get(name) or str(default)
     try:
         result = int(value)
@@ -119,7 +119,7 @@ def read_json_file(name: str) -> JSONObject:
 
 
 def create_data_folder(folder: Path) -> None:
-    """Create the folder of DATA_DIR, for this user only. Raises ImproperlyConfigured if it cannot be created."""
+    """Create the folder of DATA_DIR, for this user only. Raise ImproperlyConfigured if it cannot be created."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

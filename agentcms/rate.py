@@ -16,7 +16,7 @@ class Rate(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Rate | None:
-        """Return the rate of a text such as `200/s`, `5000/min` or `100/10s`, or None for `off`. Raises ValueError."""
+        """Return the rate of a text such as `200/s`, `5000/min` or `100/10s`, or None for `off`. Raise ValueError."""
         if text.strip().lower() == "off":
             return None
         parts = re.fullmatch(r"([1-9][0-9]{0,8})\s*/\s*(?:([1-9][0-9]{0,4})\s*)?(s|m|min|h)", text.strip())

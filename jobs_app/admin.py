@@ -163,7 +163,7 @@ class JobAdmin(ReadOnlyAdmin):
 
 
 def start_offered_job(offered_job: OfferedJob, user: Caller) -> Job:
-    """Start a job for a superuser. Raises TooManyJobs and FileQuotaExceeded."""
+    """Start a job for a superuser. Raise TooManyJobs and FileQuotaExceeded."""
     if offered_job.start is not None:
         return offered_job.start(user)
     return enqueue_for_user(offered_job.kind, offered_job.parameters, user)

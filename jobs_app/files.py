@@ -34,7 +34,7 @@ def temporary_file(name: str) -> Iterator[TemporaryUploadedFile]:
 
 
 def save_file(name: str, content: File[bytes]) -> str:
-    """Save a file and return its name in the storage. Raises Unavailable."""
+    """Save a file and return its name in the storage. Raise Unavailable."""
     with full_disk_errors():
         content.seek(0)
         return file_storage().save(name, content)

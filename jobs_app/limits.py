@@ -51,7 +51,7 @@ def limit_per_user(kind: str) -> None:
 
 
 def enqueue_for_user(kind: str, parameters: JSONObject, user: Caller, job_id: UUID | None = None) -> Job:
-    """Enqueue a job of a user. Raises TooManyJobs."""
+    """Enqueue a job of a user. Raise TooManyJobs."""
     with transaction.atomic():
         lock_jobs_of(user)
         require_free_job(user)
@@ -99,7 +99,7 @@ def used_bytes(user: Caller) -> int:
 
 
 def attach_file(job: Job, user: Caller, name: str, size: int, fingerprint: str = "") -> JobFile:
-    """Record a stored file as that of the job. Raises FileQuotaExceeded, and LeaseLost if the job was deleted."""
+    """Record a stored file as that of the job. Raise FileQuotaExceeded, and LeaseLost if the job was deleted."""
     with transaction.atomic():
         lock_jobs_of(user)
         if not Job.objects.select_for_update(no_key=True).filter(pk=job.pk).exists():

@@ -169,7 +169,7 @@ class Job(models.Model):
         result: object = None,
         report_size: int | None = None,
     ) -> None:
-        """Store the progress and renew the lease. Raises LeaseLost if another worker took over."""
+        """Store the progress and renew the lease. Raise LeaseLost if another worker took over."""
         progress = {"done": done, "total": total, "cursor": cursor, "result": result, "report_size": report_size}
         self._write(
             lease_until=timezone.now() + lease_duration(),
@@ -217,7 +217,7 @@ class JobFile(models.Model):
         return self.name
 
     def open(self) -> File[bytes]:
-        """Open the file for reading. Raises FileNotFoundError, and Unavailable if the storage does not respond."""
+        """Open the file for reading. Raise FileNotFoundError, and Unavailable if the storage does not respond."""
         return storages["exchange"].open(self.name)
 
 

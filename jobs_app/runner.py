@@ -179,7 +179,7 @@ def _execute(job: Job) -> Job:
 
 
 def _execute_leased(job: Job) -> None:
-    """Run the handler and store its result or failure. Raises LeaseLost."""
+    """Run the handler and store its result or failure. Raise LeaseLost."""
     attributes: spans.Attributes = {"agentcms.job.id": str(job.pk), "agentcms.job.attempt": job.attempts}
     try:
         with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent):

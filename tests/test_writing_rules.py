@@ -17,6 +17,8 @@ MAX_FUNCTION_LINES = 25  # without the docstring
 MAX_MODULES = 15  # of a package, without __init__
 
 FORBIDDEN_BEGINNING = re.compile(r"(What|Whether|Who|Whose|How|That|Those|Which|Where)\b")
+# Elsewhere it is "Raise ValueError."
+THIRD_PERSON = re.compile(r"(?:^|\. |\n)\s*(?:Raises|Returns|Yields) [A-Za-z`]")
 # Participles and pronouns that name nothing.
 FORBIDDEN_NAMES = {"asked", "each", "found", "held", "kept", "moment", "picture", "said", "shown", "told", "wanted"}
 # Names that do not say what they name, in the words of which nobody finds the code of a subject.
@@ -108,6 +110,18 @@ def test_docstrings_begin_with_a_verb_or_a_noun(folder):
         for path in python_files(folder)
         for line, text in docstrings(path)
         if FORBIDDEN_BEGINNING.match(text)
+    ]
+
+    assert faults == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_are_in_the_imperative(folder):
+    faults = [
+        place(path, line)
+        for path in python_files(folder)
+        for line, text in docstrings(path)
+        if THIRD_PERSON.search(text)
     ]
 
     assert faults == []

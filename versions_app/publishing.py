@@ -59,7 +59,7 @@ def move_pointers(
 ) -> None:
     """Set the live and head versions of a locked agent, saving new versions first.
 
-    The row takes the content of its head. Raises CircularReference and AgentArchived before anything is written.
+    The row takes the content of its head. Raise CircularReference and AgentArchived before anything is written.
     """
     reject_archived(row)
     write = AgentWrite(row)
@@ -74,7 +74,7 @@ def add_pointer_moves(
 ) -> None:
     """Add new live and head versions to the write of a row that equals its head. The only writer of these columns.
 
-    A move of live is logged. Raises CircularReference and GateNotMet before anything is added.
+    A move of live is logged. Raise CircularReference and GateNotMet before anything is added.
     """
     row = write.row
     # First: where a gate refuses a save, only the head moves, and the checks below are those of a draft.

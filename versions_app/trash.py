@@ -89,7 +89,7 @@ def row_lines(agent_id: str) -> Iterator[bytes]:
 def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
     """Restore an agent with its versions and its live history, and remove its record.
 
-    The caller holds the lock of the record. A blank ID stands for the one that the agent had. Raises RestoreRefused,
+    The caller holds the lock of the record. A blank ID stands for the one that the agent had. Raise RestoreRefused,
     ConfigError for another ID that no agent may have, and CircularReference if sub-agents refer to that ID since.
     """
     agent_id = agent_id or deleted.agent_key
@@ -117,7 +117,7 @@ def circular_reference_message(error: CircularReference) -> str:
 
 
 def insert_rows(record: bytes, agent_id: str) -> None:
-    """Insert the rows of a record for an agent with this ID. Raises RestoreRefused."""
+    """Insert the rows of a record for an agent with this ID. Raise RestoreRefused."""
     authors: dict[int, int | None] = {}
     # A record may have a column that a later release has removed.
     for item in serializers.deserialize("jsonl", record_lines(record), ignorenonexistent=True):

@@ -40,7 +40,7 @@ class Paging:
 
 
 class PageSize:
-    """The size of the rows of a page so far. Raises BadRequest for more than MAX_PAGE_MB."""
+    """The size of the rows of a page so far. Raise BadRequest for more than MAX_PAGE_MB."""
 
     def __init__(self) -> None:
         self.characters = 0

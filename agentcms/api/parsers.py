@@ -45,7 +45,7 @@ def reject_other_encodings(request: Request) -> None:
 
 
 def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
-    """Return the body. Raises TooLarge by the declared length, or as soon as more than the limit was read."""
+    """Return the body. Raise TooLarge by the declared length, or as soon as more than the limit was read."""
     limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     declared = int(request.META.get("CONTENT_LENGTH") or 0)
     if declared > limit:
@@ -61,7 +61,7 @@ def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
 
 
 def json_object_body(request: Request) -> JSONObject:
-    """Return the JSON object of the request body; empty for an empty body. Raises BadRequest for other values."""
+    """Return the JSON object of the request body; empty for an empty body. Raise BadRequest for other values."""
     if not isinstance(request.data, dict):
         raise BadRequest("request body", [("", "The body must be a JSON object.")])
     return dict(request.data.items())

@@ -24,7 +24,7 @@ MISSING_PACKAGES_MESSAGE = (
 
 
 def storage_config(url: str, data_dir: Path, folder: str) -> dict[str, object]:
-    """Return a folder in the bucket of the URL or, without one, in the data folder. Raises ImproperlyConfigured."""
+    """Return a folder in the bucket of the URL or, without one, in the data folder. Raise ImproperlyConfigured."""
     if url:
         return bucket_config(url, folder)
     options = {

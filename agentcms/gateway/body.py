@@ -84,7 +84,7 @@ class RequestBody:
     def read_in_thread(self) -> bool:
         """Read what arrives within milliseconds, in the calling thread. Return True if that is the whole body.
 
-        Raises IncompleteBody.
+        Raise IncompleteBody.
         """
         deadline = time.monotonic() + THREAD_SECONDS
         while not self.is_complete:
@@ -102,7 +102,7 @@ class RequestBody:
         """Read until the body is complete, and rewind the file.
 
         `may_continue` is asked once about a body that does not arrive at once. If it returns False, nothing more is
-        read. Raises BodyTimeout and IncompleteBody.
+        read. Raise BodyTimeout and IncompleteBody.
         """
         loop = asyncio.get_running_loop()
         started_at = loop.time()
@@ -133,7 +133,7 @@ class RequestBody:
         return self.pending
 
     def take_piece(self, piece: asyncio.Future[bytes]) -> bool:
-        """Store a piece, up to the limit. Return False at the end of the body. Raises IncompleteBody."""
+        """Store a piece, up to the limit. Return False at the end of the body. Raise IncompleteBody."""
         self.pending = None
         if not (chunk := piece.result()):
             self.check_end()

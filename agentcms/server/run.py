@@ -46,7 +46,7 @@ class ServerConfig:
 
     @classmethod
     def from_environment(cls) -> "ServerConfig":
-        """Return the configuration of the environment variables. Raises ImproperlyConfigured."""
+        """Return the configuration of the environment variables. Raise ImproperlyConfigured."""
         return cls(
             data=Path(environment.read_text("DATA_DIR", str(PROJECT / "var"))).resolve(),
             host=environment.read_text("HOST", "127.0.0.1"),
@@ -89,7 +89,7 @@ def parse_command_line() -> argparse.Namespace:
 
 
 def run(config: ServerConfig) -> int:
-    """Run the server until a stop signal; return the exit code. Raises CannotStart or ImproperlyConfigured."""
+    """Run the server until a stop signal; return the exit code. Raise CannotStart or ImproperlyConfigured."""
     environment.create_data_folder(config.data)
     with data_dir_lock(config.data) as lock, OrphanGuard(keep_open=[lock]) as orphan_guard:
         check_port(config)
@@ -162,7 +162,7 @@ def data_dir_lock(data: Path) -> Iterator[int]:
 
 
 def acquire_lock(lock: int, data: Path) -> None:
-    """Wait for the lock of the data folder. Raises CannotStart if another server runs."""
+    """Wait for the lock of the data folder. Raise CannotStart if another server runs."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         with contextlib.suppress(BlockingIOError):

@@ -18,7 +18,7 @@ PING = b"*1\r\n$4\r\nPING\r\n"
 
 
 def server_binary() -> str:
-    """Return the path of the server binary. Raises OSError without one."""
+    """Return the path of the server binary. Raise OSError without one."""
     # In a child process: the package imports a client library, which would stay in memory.
     result = subprocess.run([sys.executable, "-c", PRINT_BINARY_PATH], capture_output=True, text=True)
     if result.returncode:

@@ -18,7 +18,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 def canonical(value: object) -> str:
     """Return the canonical JSON text of a value.
 
-    Equal JSON gives equal text, on either database and after any round trip. Raises ValueError for a number that
+    Equal JSON gives equal text, on either database and after any round trip. Raise ValueError for a number that
     is not finite; `find_json_faults` reports it.
     """
     return _encode(normalise(value))

@@ -42,7 +42,7 @@ class InvalidJSON(ValueError):
 def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
     """Return the value of a JSON text in UTF-8, with at most MAX_VALUES values, nested at most `levels` deep.
 
-    Raises InvalidJSON, with line and column for a syntax error and with the path for any other fault.
+    Raise InvalidJSON, with line and column for a syntax error and with the path for any other fault.
     """
     value = _decode_json(_decode_utf8(data))
     # The first count is fast, and never too low. It includes the commas of texts.
@@ -55,7 +55,7 @@ def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
 
 
 def parse_typed_json(text: str) -> JSONValue:
-    """Return the value of a JSON text that somebody typed, as `parse` does. Raises InvalidJSON."""
+    """Return the value of a JSON text that somebody typed, as `parse` does. Raise InvalidJSON."""
     # The parser reports half of a surrogate pair, at which a strict encoding would raise.
     return parse(text.encode("utf-8", "surrogatepass"))
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def format_timestamp(timestamp: datetime) -> str:
-    """Return a time in ISO 8601, in UTC, with milliseconds and a Z. Raises ValueError for a naive time."""
+    """Return a time in ISO 8601, in UTC, with milliseconds and a Z. Raise ValueError for a naive time."""
     if timestamp.tzinfo is not UTC:  # times from the database are in UTC already
         if timestamp.tzinfo is None:
             raise ValueError("A timestamp needs a time zone.")
@@ -23,7 +23,7 @@ _TIMESTAMP = re.compile(
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Return an ISO 8601 time with any offset as a datetime in UTC. Raises ValueError for anything else."""
+    """Return an ISO 8601 time with any offset as a datetime in UTC. Raise ValueError for anything else."""
     try:
         if _TIMESTAMP.fullmatch(text):
             return datetime.fromisoformat(text).astimezone(UTC)

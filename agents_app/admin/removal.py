@@ -56,7 +56,7 @@ class AgentRemovalAdmin(WithoutBulkDeletionMixin, admin.ModelAdmin):
     def get_locked_row(self, request: HttpRequest, agent: Agent, role: Role) -> Agent:
         """Lock an agent whose page was allowed before, and check the role again: it may have another team since.
 
-        Raises Agent.DoesNotExist if the user does not see it any more, and RoleRequired.
+        Raise Agent.DoesNotExist if the user does not see it any more, and RoleRequired.
         """
         row = Agent.objects.for_user(request.user).with_role(request.user).get_locked(agent.pk)
         require_granted_role(request.user, role, row)

@@ -97,7 +97,7 @@ def idempotency_key(request: Request) -> str | None:
 def claim_key(request: Request, key: str, fingerprint: str) -> IdempotencyRecord | None:
     """Claim the key for this request, or return None if it has a response.
 
-    Raises KeyInProgress if another request with the key is still in progress after LOCK_TIMEOUT.
+    Raise KeyInProgress if another request with the key is still in progress after LOCK_TIMEOUT.
     """
     try:
         with transaction.atomic(), short_lock_timeout():
@@ -148,7 +148,7 @@ def replay_response(
 def check_still_allowed(request: Request, record: IdempotencyRecord) -> None:
     """Check that the caller has the role that the first request needed.
 
-    Raises RoleRequired, and Conflict for a record without a role, as an older release stores it.
+    Raise RoleRequired, and Conflict for a record without a role, as an older release stores it.
     """
     if record.role is None:
         raise Conflict(NOT_REPEATABLE_MESSAGE, "not_repeatable")

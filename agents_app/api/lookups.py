@@ -60,7 +60,7 @@ def lock_matching_agent(
 ) -> Agent:
     """Lock an agent for a write, inside a transaction.
 
-    Raises NotFound where the caller may not see it, RoleRequired without the role, and PreconditionFailed where
+    Raise NotFound where the caller may not see it, RoleRequired without the role, and PreconditionFailed where
     `If-Match` names another state, which says whether `edit` touches what changed since. `hint` is what an editor can
     do without the role.
     """
@@ -89,7 +89,7 @@ def reject_dependents(request: Request, agent: Agent, verb: str, new_owner_id: s
 
 
 def get_version_or_live(agent: Agent, text: str | None) -> AgentVersion:
-    """Return a version of the agent by ID, or the live version without one. Raises NotFound."""
+    """Return a version of the agent by ID, or the live version without one. Raise NotFound."""
     if text is None:
         return get_live_version(agent)
     version_id = parse_uuid(text)

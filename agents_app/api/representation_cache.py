@@ -38,7 +38,7 @@ _texts: SizeLimitedCache[tuple[str, AgentKey], AgentText] = SizeLimitedCache(
 def get_many_json(user: Caller, keys: Sequence[AgentKey], relation: str) -> list[str]:
     """Return the JSON text of each agent. Agents that are not cached are read in parts.
 
-    Raises BadRequest if they are too large for one page.
+    Raise BadRequest if they are too large for one page.
 
     An agent that changed since its key was read is shown as it is now. One that was deleted is left out.
     """

@@ -68,7 +68,7 @@ class DuplicateOptions(BaseModel):
 
 
 def validate_schemas(body: object, *models: type[BaseModel]) -> list[JSONObject]:
-    """Return the fields of each model in a body. Raises ConfigError with the issues of all models."""
+    """Return the fields of each model in a body. Raise ConfigError with the issues of all models."""
     values: list[JSONObject] = []
     issues: list[Issue] = []
     for model in models:

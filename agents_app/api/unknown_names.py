@@ -120,7 +120,7 @@ def read_named_fields(
 ) -> tuple[JSONObject, Sequence[UnknownName]]:
     """Return the fields of a model in a body, and the unknown names of the request, also in the objects of the body.
 
-    Raises BadRequest and ConfigError.
+    Raise BadRequest and ConfigError.
     """
     inside = find_unknown_below(model, body)
     with checking_names(request, body, model, silent=silent, inside=inside) as names:

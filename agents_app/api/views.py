@@ -216,7 +216,7 @@ class DuplicateView(JSONView):
 
 
 def find_row_at_version(user: Caller, agent_id: str, text: str | None, number: int) -> AgentRow | None:
-    """Return the agent as of a version given by ID, number or both. Raises NotFound for an unknown version."""
+    """Return the agent as of a version given by ID, number or both. Raise NotFound for an unknown version."""
     version_id = parse_uuid(text) if text else None
     lookup = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
     row = None if text and version_id is None else representation.find_row_of_version(user, agent_id, **lookup)
@@ -226,7 +226,7 @@ def find_row_at_version(user: Caller, agent_id: str, text: str | None, number: i
 
 
 def insert_agent(agent: Agent) -> None:
-    """Save a new agent. Raises Conflict if its ID is taken."""
+    """Save a new agent. Raise Conflict if its ID is taken."""
     try:
         agent.insert()
     except IntegrityError:

@@ -181,12 +181,12 @@ _DEFAULT_FACTORIES: dict[str, Callable[[], Any]] = {
 
 
 def validate_partial(body: object) -> JSONObject:
-    """Return the configuration fields in a body, by Python name. A null resets a field. Raises ConfigError."""
+    """Return the configuration fields in a body, by Python name. A null resets a field. Raise ConfigError."""
     return validate_fields(as_partial(AgentConfig), body)
 
 
 def validate_config(body: object) -> JSONObject:
-    """Return the whole configuration in a body, by Python name. Raises ConfigError."""
+    """Return the whole configuration in a body, by Python name. Raise ConfigError."""
     return {**defaults(), **validate_fields(AgentConfig, body)}
 
 
@@ -197,7 +197,7 @@ def reject_ambiguous_id(agent_id: str) -> None:
 
 
 def validate_new_agent(body: object) -> JSONObject:
-    """Return the whole configuration with `id` and `owner_id`, None if not sent. Raises ConfigError."""
+    """Return the whole configuration with `id` and `owner_id`, None if not sent. Raise ConfigError."""
     return {**defaults(), "owner_id": None, **validate_fields(AgentCreate, body)}
 
 
@@ -218,7 +218,7 @@ def from_snapshot(snapshot: JSONMapping) -> JSONObject:
 
 
 def validate_fields(model: type[BaseModel], body: object) -> JSONObject:
-    """Return the fields of a model that are in a body, by Python name and unchanged. Raises ConfigError."""
+    """Return the fields of a model that are in a body, by Python name and unchanged. Raise ConfigError."""
     if not isinstance(body, dict):
         raise ConfigError([Issue("", "Send a JSON object.")])
     named = {name: body[to_wire(name)] for name in model.model_fields if to_wire(name) in body}

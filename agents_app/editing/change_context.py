@@ -98,7 +98,7 @@ def change(*, actor: User | AnonymousUser | None = None, **values: Unpack[Change
     with change(message="Imported from agents.json", source=Source.IMPORT):
         agent.save()
 
-    Raises ValueError for a message or a name that is too long.
+    Raise ValueError for a message or a name that is too long.
     """
     for name, text in (("message", values.get("message", "")), ("name", values.get("name", ""))):
         if len(text) > MAX_LENGTHS[name]:  # SQLite would store it, PostgreSQL would not

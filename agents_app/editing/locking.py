@@ -24,7 +24,7 @@ def agent_with_live_version(*, user: CallerParam, agent_id: str) -> AgentQuerySe
 def lock_agent_for(user: Caller, agent_id: str) -> Agent | None:
     """Lock an agent and load its live version in one round trip, inside a transaction.
 
-    Returns the agent with the role that its owner granted the user, or None if the user may not see it.
+    Return the agent with the role that its owner granted the user, or None if the user may not see it.
     """
     # Two statements: a single one that waited for the lock would read the version as it was before the wait.
     agents, live = run_together(

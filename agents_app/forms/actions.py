@@ -112,7 +112,7 @@ def delete_phrase(count: int) -> str:
 
 
 def clean_new_id(agent_id: str) -> str:
-    """Return the ID of a new agent. Raises ValidationError for an invalid or a taken one."""
+    """Return the ID of a new agent. Raise ValidationError for an invalid or a taken one."""
     try:
         # Partial, because the form has only the ID.
         schema.validate_fields(schema.as_partial(schema.NewAgent), {"id": agent_id})

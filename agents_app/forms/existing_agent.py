@@ -94,7 +94,7 @@ class ExistingAgentForm(AgentEditForm):
         return merge_snapshots(opened.snapshot, mine, head.snapshot)
 
     def fields_to_save(self, row: Agent) -> JSONObject:
-        """Return the fields to write on top of the head of a locked row. Raises ConfigError if a merge is invalid."""
+        """Return the fields to write on top of the head of a locked row. Raise ConfigError if a merge is invalid."""
         merge = self.merge_with(get_head_version(row)) if self.merges else None
         return self.changed_fields() if merge is None else schema.validate_partial(merge.snapshot)
 

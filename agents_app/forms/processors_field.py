@@ -91,7 +91,7 @@ class ProcessorRow:
         return f"{self.row}:{self.member}:{self.key}"
 
     def compose(self) -> JSONObject:
-        """Return the processor. Raises ValidationError."""
+        """Return the processor. Raise ValidationError."""
         rest = self.inputs.compose()
         if self.member in rest:
             raise ValidationError(f"“{self.member}” is the key of the processor. Remove the other one.")
@@ -105,7 +105,7 @@ class ProcessorInputs:
     rows: Sequence[ProcessorRow]
 
     def compose(self) -> list[JSONObject]:
-        """Return the processors in order. Raises ValidationError, with the title of the processor in each message."""
+        """Return the processors in order. Raise ValidationError, with the title of the processor in each message."""
         processors: list[JSONObject] = []
         errors: list[ValidationError] = []
         for row in self.rows:

@@ -56,7 +56,7 @@ class VariableRow(NamedTuple):
         return cls(name, kind, schema.get("description", ""), text or "", "yes" if is_required else "no")
 
     def compose(self) -> JSONObject:
-        """Return the schema of the variable. Raises ValidationError."""
+        """Return the schema of the variable. Raise ValidationError."""
         schema: JSONObject = {}
         if self.type:
             schema["type"] = self.type
@@ -104,7 +104,7 @@ class VariableInputs:
     def compose(self) -> JSONObject | None:
         """Return the schema, or None without variables.
 
-        Raises ValidationError, and sets the errors, with the variable in each message.
+        Raise ValidationError, and sets the errors, with the variable in each message.
         """
         properties: JSONObject = {}
         self.errors = []

@@ -88,7 +88,7 @@ class Agent(ConfigurationColumns):
         """Validate the agent and write its row and its history in one transaction.
 
         An existing agent writes its configuration, and its owner if that was changed on this object. A stale copy
-        moves no pointer. Raises Agent.DoesNotExist if the row was deleted, and CircularReference if it comes to name
+        moves no pointer. Raise Agent.DoesNotExist if the row was deleted, and CircularReference if it comes to name
         sub-agents that lead back to it, as far as the actor can see.
         """
         # Django passes `force_insert` and others, which are not needed: `_state` says whether the row is new.
@@ -125,7 +125,7 @@ class Agent(ConfigurationColumns):
         return agent
 
     def clean(self) -> None:
-        """Validate the configuration, except deferred fields and expressions. Raises ConfigError."""
+        """Validate the configuration, except deferred fields and expressions. Raise ConfigError."""
         super().clean()
         known = {name: value for name, value in vars(self).items() if not hasattr(value, "resolve_expression")}
         body = {**schema.to_wire_dict(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
@@ -203,7 +203,7 @@ class Agent(ConfigurationColumns):
         """Change configuration fields on top of the head. An edit without a difference writes nothing.
 
         While there is a draft, an edit that publishes starts from the live version, and the draft stays. Return the
-        version made, if any. Raises ConfigError, AgentArchived for an archived agent, and TypeError for names that
+        version made, if any. Raise ConfigError, AgentArchived for an archived agent, and TypeError for names that
         are no configuration fields.
         """
         if unknown := sorted(fields.keys() - {*schema.FIELDS}):
@@ -257,7 +257,7 @@ class Agent(ConfigurationColumns):
         return not all(json_equal(value, getattr(self, name)) for name, value in fields.items())
 
     def change_owner(self, owner_id: str) -> None:
-        """Give the agent to another owner. Makes no version, because a snapshot has no owner."""
+        """Give the agent to another owner. Make no version, because a snapshot has no owner."""
         with transaction.atomic():
             row = Agent.objects.get_locked(self.pk)
             reject_archived(row)

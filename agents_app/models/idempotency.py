@@ -21,7 +21,7 @@ class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
     def claim(self, user_id: int, key: str, fingerprint: str) -> IdempotencyRecord | None:
         """Create the record of a request in its transaction. Return None if the user's key has one.
 
-        Waits for a concurrent request with the same key.
+        Wait for a concurrent request with the same key.
         """
         record = IdempotencyRecord(user_id=user_id, key=key, fingerprint=fingerprint)
         with transaction.atomic():

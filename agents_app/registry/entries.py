@@ -114,7 +114,7 @@ class Registry:
         self.staff_reloads: dict[Kind, Callable[[], None]] = {}  # read entries that another process stored just now
 
     def add(self, entry: Entry) -> Entry:
-        """Register an entry. Raises ImproperlyConfigured if its key belongs to another entry."""
+        """Register an entry. Raise ImproperlyConfigured if its key belongs to another entry."""
         existing = self._entries[entry.kind].get(entry.key)
         if existing is not None and existing != entry:
             raise ImproperlyConfigured(

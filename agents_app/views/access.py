@@ -32,7 +32,7 @@ def can_choose_agent(request: HttpRequest) -> bool:
 
 
 def get_agent(request: HttpRequest, agent_id: str) -> Agent:
-    """Return an agent with its live and head versions. Raises Http404 if the user may not see it."""
+    """Return an agent with its live and head versions. Raise Http404 if the user may not see it."""
     return get_object_or_404(visible_agents(request).with_versions().defer(*SNAPSHOT_COLUMNS), pk=agent_id)
 
 
@@ -44,7 +44,7 @@ def sub_agent_names(request: HttpRequest, snapshot: JSONMapping) -> dict[str, st
 
 
 def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:
-    """Lock an agent inside a transaction. Raises Http404 if the user may not see it, RoleRequired without the role."""
+    """Lock an agent inside a transaction. Raise Http404 if the user may not see it, RoleRequired without the role."""
     try:
         agent = visible_agents(request).get_locked(agent_id)
     except Agent.DoesNotExist:

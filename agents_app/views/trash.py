@@ -145,7 +145,7 @@ def visible_deleted_agents(request: HttpRequest) -> DeletedAgentQuerySet:
 
 
 def lock_deleted_agent(request: HttpRequest, deleted_id: UUID, role: Role) -> DeletedAgent:
-    """Lock a deleted agent inside a transaction. Raises Http404 if it was restored or removed, and RoleRequired."""
+    """Lock a deleted agent inside a transaction. Raise Http404 if it was restored or removed, and RoleRequired."""
     deleted = visible_deleted_agents(request).select_for_update(of=("self",)).filter(pk=deleted_id).first()
     if deleted is None:
         raise Http404

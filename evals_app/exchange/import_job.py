@@ -45,7 +45,7 @@ register_title(UPLOAD_ITEMS, "Upload of items")
 
 
 def start_item_import(user: Caller, dataset: Dataset, options: JSONObject, upload: StoredUpload) -> Job:
-    """Start the import of a stored file. Raises TooManyJobs and FileQuotaExceeded.
+    """Start the import of a stored file. Raise TooManyJobs and FileQuotaExceeded.
 
     `options` has `format`, and may have `name` and `columns`. The caller sets `upload.is_taken` after the commit.
     """
@@ -56,7 +56,7 @@ def start_item_import(user: Caller, dataset: Dataset, options: JSONObject, uploa
 
 
 def store_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: StoredUpload) -> Job:
-    """Keep a file until a person has mapped its columns. It replaces earlier files. Raises FileQuotaExceeded."""
+    """Keep a file until a person has mapped its columns. It replaces earlier files. Raise FileQuotaExceeded."""
     with transaction.atomic():
         limits.lock_jobs_of(user)
         files = JobFile.objects.filter(job__requested_by=user.pk, job__kind__in=(IMPORT_ITEMS, UPLOAD_ITEMS))
@@ -75,7 +75,7 @@ def store_upload(user: Caller, dataset: Dataset, options: JSONObject, upload: St
 
 
 def start_mapped_import(user: Caller, dataset: Dataset, uploaded: Job, columns: ColumnTargets | None) -> Job | None:
-    """Start the import of a kept file. Return None if it was imported or deleted. Raises TooManyJobs."""
+    """Start the import of a kept file. Return None if it was imported or deleted. Raise TooManyJobs."""
     # The file is kept if rows are faulty, so that a person can map its columns in another way.
     options = {"format": uploaded.parameters["format"], "name": uploaded.parameters["name"], "keep": True}
     with transaction.atomic():

@@ -10,7 +10,7 @@ from jobs_app.models import Job
 
 
 def get_job(request: Request, job_id: str) -> Job:
-    """Return a job of the caller. Raises NotFound."""
+    """Return a job of the caller. Raise NotFound."""
     job_uuid = parse_uuid(job_id)
     job = Job.objects.for_user(request.user).defer("cursor").filter(pk=job_uuid).first() if job_uuid else None
     if job is None:

@@ -163,7 +163,7 @@ def leased_fence(fence: Fence, job: Job) -> Fence:
 
 
 def renew_lease(job: Job) -> None:
-    """Keep the progress of a job and renew its lease, during one of its documents. Raises LeaseLost."""
+    """Keep the progress of a job and renew its lease, during one of its documents. Raise LeaseLost."""
     job.report_progress(done=job.done)
 
 

@@ -170,7 +170,7 @@ stream_slots = StreamSlots()
 
 
 class StreamSlot:
-    """One stream of a user in this process. Raises the errors of `StreamSlots.acquire`."""
+    """One stream of a user in this process. Raise the errors of `StreamSlots.acquire`."""
 
     def __init__(self, user: Caller) -> None:
         self.user = user

@@ -102,7 +102,7 @@ class VersionActionsAdmin(HistoryAdmin):
     def lock_agent_of(self, request: HttpRequest, version: AgentVersion, role: Role) -> Agent:
         """Lock the agent of a version, and check the role again: it may have another team since.
 
-        Raises AgentVersion.DoesNotExist for what the user may not change any more, too.
+        Raise AgentVersion.DoesNotExist for what the user may not change any more, too.
         """
         row = version.locked_agent()
         if not has_role(request.user, role, row.owner_id):

@@ -49,7 +49,7 @@ class ActivationsView(JSONView):
 
 
 def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObject:
-    """Return the version that was live at a time, even if it was deleted since. Raises NotFound."""
+    """Return the version that was live at a time, even if it was deleted since. Raise NotFound."""
     # Times on the wire are truncated to milliseconds, so include the whole millisecond.
     end = at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)
     move = moves.filter(created_at__lte=end).first()

@@ -112,7 +112,7 @@ def get_version_pair(
 def get_many_json(keys: Sequence[VersionKey], pointers: Pointers) -> list[str]:
     """Return the JSON text of each version. Versions that are not cached are read in parts.
 
-    Raises BadRequest if they are too large for one page.
+    Raise BadRequest if they are too large for one page.
 
     A version that changed since its key was read is shown as it is now. One that was deleted is left out.
     """

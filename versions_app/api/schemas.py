@@ -54,7 +54,7 @@ class RestoreOptions(BaseModel):
 
 
 def parse_description(body: JSONValue) -> JSONObject:
-    """Return the name, message and pin of a request body. A null resets the field. Raises ConfigError."""
+    """Return the name, message and pin of a request body. A null resets the field. Raise ConfigError."""
     if read_only := [name for name in READ_ONLY_VERSION_FIELDS if name in body]:
         raise ConfigError(
             Issue(name, "Read-only. Only name, changeMessage and pinned can be changed.") for name in read_only

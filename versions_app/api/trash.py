@@ -83,7 +83,7 @@ class RestoreDeletedAgentView(JSONView):
 
 
 def lock_deleted_agent(request: Request, deleted_id: str, role: Role) -> DeletedAgent:
-    """Lock a deleted agent, inside a transaction. Raises NotFound if the user may not see it, and RoleRequired."""
+    """Lock a deleted agent, inside a transaction. Raise NotFound if the user may not see it, and RoleRequired."""
     visible = DeletedAgent.objects.for_user(request.user).with_role(request.user)
     deleted = get_deleted_agent(visible.select_for_update(of=("self",)), deleted_id)
     require_granted_role(request.user, role, deleted)

@@ -174,7 +174,7 @@ class DiscardDraftView(JSONView):
 def get_version_keys(
     request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()
 ) -> tuple[list[VersionKey], Pointers]:
-    """Return up to two versions of an agent by ID or pointer name, in one query. Raises NotFound."""
+    """Return up to two versions of an agent by ID or pointer name, in one query. Raise NotFound."""
     # A UUID may be written in upper case. The versions are found by its usual text.
     lower_names = [name.lower() for name in names]
     versions = find_version_keys(request, agent_id, lower_names, [word for word in words if word in lower_names])

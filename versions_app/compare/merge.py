@@ -64,7 +64,7 @@ def merge_snapshots(base: JSONMapping, mine: JSONMapping, theirs: JSONMapping) -
 
 
 def merge_field(field: str, base: JSONValue, mine: JSONValue, theirs: JSONValue) -> object:
-    """Return the merged value of a field. Raises ChangesTouch."""
+    """Return the merged value of a field. Raise ChangesTouch."""
     if values_equal(mine, theirs) or values_equal(base, theirs):
         return mine
     if values_equal(base, mine):
@@ -73,7 +73,7 @@ def merge_field(field: str, base: JSONValue, mine: JSONValue, theirs: JSONValue)
 
 
 def merge_texts(base: str | None, mine: str | None, theirs: str | None) -> str:
-    """Merge texts by line. Changes of adjacent lines touch. Raises ChangesTouch."""
+    """Merge texts by line. Changes of adjacent lines touch. Raise ChangesTouch."""
     # Not by `splitlines()`: joined again, the lines must give the same text.
     lines = [(text or "").split("\n") for text in (base, mine, theirs)]
     return "\n".join(merge_sequences(*lines))
@@ -82,14 +82,14 @@ def merge_texts(base: str | None, mine: str | None, theirs: str | None) -> str:
 def merge_entries(
     base: Sequence[JSONValue] | None, mine: Sequence[JSONValue] | None, theirs: Sequence[JSONValue] | None
 ) -> list[JSONValue]:
-    """Merge lists of objects in which the order counts. Raises ChangesTouch."""
+    """Merge lists of objects in which the order counts. Raise ChangesTouch."""
     sides = [side or [] for side in (base, mine, theirs)]
     entries = {canonical(entry): entry for side in sides for entry in side}
     return [entries[text] for text in merge_sequences(*([canonical(entry) for entry in side] for side in sides))]
 
 
 def merge_keys(base: Sequence[str] | None, mine: Sequence[str] | None, theirs: Sequence[str] | None) -> list[str]:
-    """Merge lists of distinct keys. Keys that both sides added at one place do not touch. Raises ChangesTouch."""
+    """Merge lists of distinct keys. Keys that both sides added at one place do not touch. Raise ChangesTouch."""
     base, mine, theirs = base or [], mine or [], theirs or []
     common = {*base} & {*mine} & {*theirs}
     old, my_order, their_order = ([key for key in side if key in common] for side in (base, mine, theirs))
@@ -114,7 +114,7 @@ def moved_keys(before: Sequence[str], after: Sequence[str]) -> set[str]:
 
 
 def merge_objects(base: JSONValue, mine: JSONValue, theirs: JSONValue, path: str = "") -> JSONValue:
-    """Merge objects by key, at any depth. Other values that both sides changed touch. Raises ChangesTouch."""
+    """Merge objects by key, at any depth. Other values that both sides changed touch. Raise ChangesTouch."""
     if not all(isinstance(value, dict) for value in (base, mine, theirs)):
         raise ChangesTouch(path)
     return dict(_merge_members(base, mine, theirs, path, merge_objects))
@@ -165,7 +165,7 @@ def _reject_both(base: object, mine: object, theirs: object, path: str) -> objec
 
 
 def merge_sequences(base: Sequence[str], mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Apply the changes of both sides to a sequence. A change that both made is applied once. Raises ChangesTouch."""
+    """Apply the changes of both sides to a sequence. A change that both made is applied once. Raise ChangesTouch."""
     my_hunks, their_hunks = find_hunks(base, mine), find_hunks(base, theirs)
     same = {*my_hunks} & {*their_hunks}
     _reject_touching([hunk for hunk in my_hunks if hunk not in same], [h for h in their_hunks if h not in same])

@@ -47,7 +47,7 @@ class ExportedFile(NamedTuple):
 def start_agent_export(user: Caller, agent_ids: Iterable[str] | None = None) -> Job:
     """Start an export of these agents, or of all that the user sees.
 
-    Return the last export instead if nothing changed since, or if it has not started. Raises TooManyJobs and
+    Return the last export instead if nothing changed since, or if it has not started. Raise TooManyJobs and
     FileQuotaExceeded.
     """
     parameters: JSONObject = {"role": max_role(user)}
@@ -128,7 +128,7 @@ def export_agents(job: Job) -> JSONObject:
 
 
 def write_export(job: Job, agents: AgentQuerySet, file: IO[bytes], max_size: int) -> ExportedFile:
-    """Write the records and report progress. Raises FileQuotaExceeded if the file becomes larger than `max_size`."""
+    """Write the records and report progress. Raise FileQuotaExceeded if the file becomes larger than `max_size`."""
     digest, fingerprint, number, size = hashlib.sha256(), hashlib.sha256(), 0, 0
     owner_ids: set[str] = set()
     for key, record in agent_lines(agents):

@@ -48,7 +48,7 @@ class StoredUpload:
 
 
 def start_import(user: Caller, options: JSONObject, upload: StoredUpload) -> Job:
-    """Start the import of a stored file. Raises TooManyJobs and FileQuotaExceeded.
+    """Start the import of a stored file. Raise TooManyJobs and FileQuotaExceeded.
 
     The caller sets `upload.is_taken` after the commit.
     """
@@ -61,7 +61,7 @@ def start_import(user: Caller, options: JSONObject, upload: StoredUpload) -> Job
 def start_checked_import(user: Caller, checked: Job, options: JSONObject) -> Job | None:
     """Start the import of a file that a dry run checked. Return None if the file was imported or deleted.
 
-    Raises TooManyJobs.
+    Raise TooManyJobs.
     """
     with transaction.atomic():
         limits.lock_jobs_of(user)

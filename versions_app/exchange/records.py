@@ -138,7 +138,7 @@ def describe_issues(error: ConfigError) -> str:
 
 
 def check_record_names(record: JSONMapping, *, strict: bool) -> list[UnknownName]:
-    """Return the keys of a record that nothing reads, with their paths. Raises ConfigError in strict mode."""
+    """Return the keys of a record that nothing reads, with their paths. Raise ConfigError in strict mode."""
     unknown = find_unknown_names(record, RECORD_KEYS)
     for path in ("agent", "draft"):
         if isinstance(fields := record.get(path), dict):
@@ -152,7 +152,7 @@ def check_record_names(record: JSONMapping, *, strict: bool) -> list[UnknownName
 def parse_record(record: object) -> tuple[JSONObject, JSONObject | None, str | None]:
     """Return the live configuration, the draft and the owner of a record.
 
-    Raises RecordRejected and ConfigError.
+    Raise RecordRejected and ConfigError.
     """
     if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
         raise RecordRejected(
@@ -189,7 +189,7 @@ def apply_record(
 ) -> tuple[str, str]:
     """Create or change the agent. Changes of an existing agent are a draft unless `publish` is true.
 
-    Return the action and the owner of the agent. Raises RecordRejected.
+    Return the action and the owner of the agent. Raise RecordRejected.
     """
     try:
         # Not asked for before: an agent that somebody deletes between the two would end the whole import.
@@ -227,7 +227,7 @@ def create_agent(agent_id: str, live: JSONObject, draft: JSONObject | None, owne
 
 
 def choose_owner(user: User, requested: str | None) -> str:
-    """Return the owner of a new agent. Raises RecordRejected if the user may not publish for it."""
+    """Return the owner of a new agent. Raise RecordRejected if the user may not publish for it."""
     if requested is None and not user.is_superuser:
         # Two are enough to know that there is more than one.
         owner_ids = list(owner_ids_for(user, Role.PUBLISHER)[:2])

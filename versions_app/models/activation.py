@@ -60,7 +60,7 @@ class Activation(models.Model):
         return f"{before}v{self.to_version_number}"
 
     def undo(self) -> AgentVersion:
-        """Publish the version that was live before this move, and return it. Raises CannotUndo."""
+        """Publish the version that was live before this move, and return it. Raise CannotUndo."""
         with transaction.atomic():
             row = Agent.objects.get_locked(self.agent_id)
             version = self.undo_locked(row)

@@ -28,14 +28,14 @@ DEFAULT_API_MESSAGE = "Auto-saved after edit"
 
 
 def get_live_version(agent: Agent) -> AgentVersion:
-    """Return the live version. Raises AgentVersion.DoesNotExist for an agent without a history."""
+    """Return the live version. Raise AgentVersion.DoesNotExist for an agent without a history."""
     if agent.active_version is None:
         raise AgentVersion.DoesNotExist(f"Agent {agent.pk} has no live version.")
     return agent.active_version
 
 
 def get_head_version(agent: Agent) -> AgentVersion:
-    """Return the head version. Raises AgentVersion.DoesNotExist for an agent without a history."""
+    """Return the head version. Raise AgentVersion.DoesNotExist for an agent without a history."""
     if agent.head_version is None:
         raise AgentVersion.DoesNotExist(f"Agent {agent.pk} has no head version.")
     return agent.head_version
@@ -147,7 +147,7 @@ class AgentVersion(models.Model):
         return version
 
     def take_back_locked(self, row: Agent) -> AgentVersion:
-        """Return the head from this restored draft to the version before it, and return that. Raises CannotUndo."""
+        """Return the head from this restored draft to the version before it, and return that. Raise CannotUndo."""
         number = self.version_number
         if row.head_version_id != self.pk or not row.has_draft or self.source != Source.RESTORE:
             raise CannotUndo(f"v{number} is not the draft any more. Nothing was changed.", code="moved")
@@ -173,7 +173,7 @@ class AgentVersion(models.Model):
         return version
 
     def remove(self) -> None:
-        """Delete this version. If it is the head, the head returns to the live one. Raises ValidationError if live."""
+        """Delete this version. If it is the head, the head returns to the live one. Raise ValidationError if live."""
         with transaction.atomic():
             row = self.locked_agent()
             self.remove_locked(row)
@@ -203,7 +203,7 @@ class AgentVersion(models.Model):
             setattr(self, name, value)
 
     def locked_agent(self) -> Agent:
-        """Lock and return the agent. Raises AgentVersion.DoesNotExist if this version was deleted."""
+        """Lock and return the agent. Raise AgentVersion.DoesNotExist if this version was deleted."""
         row = Agent.objects.get_locked(self.agent_id)
         if not AgentVersion.objects.filter(pk=self.pk).exists():
             raise AgentVersion.DoesNotExist(f"Version {self.version_number} of agent {self.agent_id} is gone.")

@@ -71,7 +71,7 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def build_sides(request: HttpRequest, agent: Agent, params: QueryDict) -> list[CompareSide]:
-    """Return both sides, of those that `default_labels` names. Raises Http404 for versions that do not exist.
+    """Return both sides, of those that `default_labels` names. Raise Http404 for versions that do not exist.
 
     Without posted text, the draft takes the place of the unsaved text.
     """

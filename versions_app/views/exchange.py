@@ -47,7 +47,7 @@ def user_jobs(request: HttpRequest) -> JobQuerySet:
 
 
 def get_job(request: HttpRequest, job_id: UUID) -> Job:
-    """Return a job of the user. Raises Http404 for jobs of others."""
+    """Return a job of the user. Raise Http404 for jobs of others."""
     return get_object_or_404(user_jobs(request).defer("cursor"), pk=job_id)
 
 

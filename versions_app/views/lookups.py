@@ -24,17 +24,17 @@ POINTER_NAMES = ("live", "head")
 
 
 def get_agent_with_versions(request: HttpRequest, agent_id: str) -> Agent:
-    """Return a visible agent with its live and head version. Raises Http404."""
+    """Return a visible agent with its live and head version. Raise Http404."""
     return get_object_or_404(visible_agents(request).with_versions(), pk=agent_id)
 
 
 def get_version(agent: Agent, number: int) -> AgentVersion:
-    """Return a version of the agent. Raises Http404."""
+    """Return a version of the agent. Raise Http404."""
     return get_object_or_404(agent.versions, version_number=number)
 
 
 def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
-    """Return versions of an agent by number, `live` or `head`, in one query. Raises Http404."""
+    """Return versions of an agent by number, `live` or `head`, in one query. Raise Http404."""
     pointers = dict(zip(POINTER_NAMES, pointer_numbers(agent), strict=True))
     # Any other text is 0, the number of no version.
     numbers = [pointers.get(label) or parse_whole_number(label) for label in labels]

@@ -187,7 +187,7 @@ def _insert_window(sql: str, template: list[Any], name: str) -> str:
 def _row_reader(queryset: Any, compiler: Any) -> Callable[[Row], Any] | None:
     """Return the function that turns a row into what the queryset returns, or None where that is the row itself.
 
-    Raises TypeError for querysets that Django reads with more than one query or in another way.
+    Raise TypeError for querysets that Django reads with more than one query or in another way.
     """
     iterable = queryset._iterable_class
     if queryset._prefetch_related_lookups or compiler.has_extra_select:

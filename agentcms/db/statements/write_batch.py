@@ -45,7 +45,7 @@ class WriteBatch:
         self.handlers: list[Callable[[Rows], None]] = []
 
     def insert(self, instance: models.Model) -> Self:
-        """Add the statement and the signals of `instance.save(force_insert=True)`. Sends `pre_save` at once."""
+        """Add the statement and the signals of `instance.save(force_insert=True)`. Send `pre_save` at once."""
         model: Model = type(instance)
         arguments = _signal_arguments(instance, None)
         pre_save.send(model, **arguments)
@@ -63,7 +63,7 @@ class WriteBatch:
         return self._add(_insert_sql(model, names), _values(model, names, vars(instance)), finish)
 
     def update(self, model: Model, column: str, key: object, values: Values, then: CountHandler = _ignore) -> Self:
-        """Add an update of the rows whose column has this key. Sends no signals.
+        """Add an update of the rows whose column has this key. Send no signals.
 
         `values` are by attribute name. `then` is called with the number of updated rows.
         """

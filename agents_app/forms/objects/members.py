@@ -27,7 +27,7 @@ def normalize_line(text: str) -> str:
 
 
 def parse_json(text: str) -> object:
-    """Return the value of a JSON text. Raises ValidationError with all faults."""
+    """Return the value of a JSON text. Raise ValidationError with all faults."""
     try:
         return parse_typed_json(text)
     except InvalidJSON as error:
@@ -36,7 +36,7 @@ def parse_json(text: str) -> object:
 
 
 def parse_number(text: str) -> object:
-    """Return a number with all its digits. Raises ValidationError for any other text."""
+    """Return a number with all its digits. Raise ValidationError for any other text."""
     try:
         number = parse_json(text.strip())
     except ValidationError:
@@ -112,7 +112,7 @@ def format_input_value(kind: str, value: object) -> str | None:
 
 
 def parse_input_value(kind: str, text: str) -> object:
-    """Return the value of a text in an input of this kind. Raises ValidationError."""
+    """Return the value of a text in an input of this kind. Raise ValidationError."""
     _, parse_text = FORMATS[kind]
     return parse_text(text)
 
@@ -146,7 +146,7 @@ class Member:
         return text if text and text.strip() and is_choice else None
 
     def parse(self, text: str) -> JSONValue:
-        """Return the value of a text. Raises ValidationError."""
+        """Return the value of a text. Raise ValidationError."""
         return parse_input_value(self.kind, text)
 
 

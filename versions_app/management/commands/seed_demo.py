@@ -92,7 +92,7 @@ def apply_step(step: DemoStep, agent: Agent) -> None:
 
 
 def step_fields(step: DemoStep, agent: Agent) -> JSONObject:
-    """Return the fields that the step changes. Raises ValueError if the text to replace is missing."""
+    """Return the fields that the step changes. Raise ValueError if the text to replace is missing."""
     before, after = step.replace
     if before not in agent.instructions:
         raise ValueError(f"The instructions of {agent.pk} do not contain {before!r}.")

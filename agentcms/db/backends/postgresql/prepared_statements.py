@@ -60,7 +60,7 @@ class PreparedStatements:
         self.queries: dict[str, tuple[bytes, Any]] = {}
 
     def execute(self, sql: str, parameters: list[Any]) -> list[ResultRow]:
-        """Execute a statement and return its rows. Raises psycopg.Error."""
+        """Execute a statement and return its rows. Raise psycopg.Error."""
         statement = self._encode(sql, parameters)
         if statement.name:
             result = self.libpq.exec_prepared(statement.name, statement.values, statement.formats)
@@ -72,7 +72,7 @@ class PreparedStatements:
     def execute_together(self, statements: Sequence[Statement], with_begin: bool = False) -> list[list[ResultRow]]:
         """Send statements in one message, after a BEGIN if asked for. Return the rows of each.
 
-        Raises psycopg.Error for the first that fails. The server does not execute those after it.
+        Raise psycopg.Error for the first that fails. The server does not execute those after it.
         """
         begin: list[Statement] = [("BEGIN", [])] if with_begin else []
         encoded = [self._encode(sql, parameters) for sql, parameters in [*begin, *statements]]
