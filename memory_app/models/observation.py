@@ -38,7 +38,7 @@ class Observation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"messages {self.first} to {self.last} of {self.thread_id}"
+        return f"messages {self.first} to {self.last}"
 
     @property
     def is_reflection(self) -> bool:

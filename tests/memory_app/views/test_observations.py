@@ -68,7 +68,10 @@ def test_the_page_of_a_run_shows_the_observations_that_it_was_given(client, user
 def test_the_admin_has_figures_without_texts_and_observes_again(client, thread, observation):
     staff = UserFactory(is_staff=True, is_superuser=True)
     url = reverse("admin:memory_app_observation_changelist")
-    assert NOTES not in open_page(client, staff, url).content.decode()
+    rows = open_page(client, staff, url).content.decode()
+    assert NOTES not in rows
+    # The thread is a column. Its number in the database would look like a number of messages.
+    assert f">messages {observation.first} to {observation.last}</a>" in rows
     detail = open_page(client, staff, reverse("admin:memory_app_observation_change", args=[observation.pk]))
     assert NOTES not in detail.content.decode()
 
