@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -11,6 +13,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
 from django.core.exceptions import ValidationError
+from django.core.paginator import Page, Paginator
 from django.db.models import Count, Max, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -28,6 +31,11 @@ from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_owner, change_role, last_manager_message, managed_owners, remove_member
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.list_state import encode_query
+from agentcms.web.template_context import TemplateContext
+from agentcms.web.text_conditions import contains_text
+
+ROWS_PER_PAGE = 50
 
 
 class ThrottledViewMixin:
@@ -88,7 +96,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         else:
             status = 422
     owned = ApiKey.objects.filter(user=request.user.pk).select_related("user")
-    context = {"form": form, "token": token, "keys": owned, "tab": "keys", "nav": "account"}
+    context = {"form": form, "token": token, "page": find_page(request, owned), "tab": "keys", "nav": "account"}
     return render(request, "account/keys.html", context, status=status)
 
 
@@ -108,7 +116,14 @@ def team_keys(request: HttpRequest) -> HttpResponse:
         token = form.issue_key(cast(User, request.user), realm_owner=owner_id)
         form = TeamKeyForm()
     issued = ApiKey.objects.filter(realm_owner=owner_id).select_related("user")
-    context = {"form": form, "token": token, "keys": issued, "nav": "team", "owner_id": owner_id}
+    context = {
+        "form": form,
+        "token": token,
+        "page": find_page(request, issued),
+        "query": urlencode({"owner": owner_id}),
+        "nav": "team",
+        "owner_id": owner_id,
+    }
     # A form that is bound here has errors: after a success it is a blank one.
     return render(request, "account/team_keys.html", context, status=422 if form.is_bound else 200)
 
@@ -179,11 +194,38 @@ def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: l
         "owners": sorted({*owners, owner_id}),
         "keys_url": team_keys_url(owner_id),
         "can_open_any_team": has_role_everywhere(request.user, Role.MANAGER),
-        "members": Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username"),
+        **member_context(request, owner_id),
         "other_memberships": other_memberships(request, owners),
         "roles": Role,
     }
     return render(request, "account/team.html", context, status=422 if form.is_bound else 200)
+
+
+def member_context(request: HttpRequest, owner_id: str) -> TemplateContext:
+    """Return the members of a page of the team, those whose names contain the search if there is one."""
+    members = Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username")
+    name = request.GET.get("q", "").replace("\0", "").strip()
+    columns = ("user__username", "user__first_name", "user__last_name")
+    for word in name.split():
+        members = members.filter(reduce(or_, (contains_text(column, word) for column in columns)))
+    query = urlencode({"owner": owner_id, "q": name} if name else {"owner": owner_id})
+    return {"page": find_page(request, members), "name": name, "query": query, "place": encode_place(request)}
+
+
+def find_page(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+    """Return the page of rows that the address names."""
+    return Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+
+
+def encode_place(request: HttpRequest) -> str:
+    """Return the search and the page of the members that the address names."""
+    return encode_query(q=request.GET.get("q", ""), page=request.GET.get("page", ""))
+
+
+def at_same_place(request: HttpRequest, url: str) -> str:
+    """Return a URL with the search and the page of the members, to which an action returns."""
+    place = encode_place(request)
+    return f"{url}&{place}" if place else url
 
 
 def other_memberships(request: HttpRequest, managed: list[str]) -> QuerySet[Membership]:
@@ -200,17 +242,18 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     form, before = RoleForm(request.POST if "role" in request.POST else request.GET), membership.role
     if not form.is_valid():
         messages.error(request, "The role was not changed. Choose one of the list.")
-        return redirect_page(request, team_url(membership.owner_id))
+        return redirect_page(request, at_same_place(request, team_url(membership.owner_id)))
     try:
         change_role(membership, Role(form.cleaned_data["role"]), request.user)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
         undo_url = f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
+        undo_url = at_same_place(request, undo_url)
         # The tags of a message are the URL of its Undo button.
         message = f"{membership.user} now has the {membership.get_role_display()} role."
         messages.success(request, message, extra_tags=undo_url if may_undo(request, membership, before) else "")
-    return redirect_page(request, team_url(membership.owner_id))
+    return redirect_page(request, at_same_place(request, team_url(membership.owner_id)))
 
 
 def may_undo(request: HttpRequest, membership: Membership, before: str) -> bool:
@@ -229,7 +272,7 @@ def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
             messages.success(request, f"{membership.user} is no longer a member.")
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
-        return redirect_page(request, team_url(membership.owner_id))
+        return redirect_page(request, at_same_place(request, team_url(membership.owner_id)))
     context = {
         "nav": "team",
         "title": f"Remove {membership.user} from {membership.owner_id or SHARED_LABEL}?",
@@ -238,7 +281,8 @@ def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
         "keys": membership.user.api_keys.valid().aggregate(count=Count("pk"), last_used_at=Max("last_used_at")),
         "why_not": last_manager_message(membership),
         "buttons": [{"label": f"Remove {membership.user}", "kind": "danger"}],
-        "back": team_url(membership.owner_id),
+        "back": at_same_place(request, team_url(membership.owner_id)),
+        "action": request.get_full_path(),
     }
     return render_dialog(request, context)
 

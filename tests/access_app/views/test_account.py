@@ -1,6 +1,7 @@
 """The pages of keys, password and team members."""
 
 import re
+from html import escape
 from unittest.mock import Mock
 
 import pytest
@@ -218,6 +219,44 @@ def test_a_member_who_has_left_the_team_meanwhile_is_not_changed(manager, monkey
 
     assert "lee is no longer a member of support: somebody has changed this meanwhile." in answer.content.decode()
     assert [*rows.values_list("owner_id", "role")] == ([] if is_deleted else [("newsroom", "viewer")])
+
+
+def test_a_large_team_has_pages_and_a_search(manager):
+    for number in range(60):
+        MembershipFactory(owner_id="support", user=UserFactory(username=f"user{number:02}", last_name=f"Ö-{number}"))
+    client = browser(manager)
+
+    first = client.get(team())
+    second = client.get(f"{team()}&page=2")
+    matching = client.get(f"{team()}&q=ö-59")
+
+    assert [len(page.context["page"]) for page in (first, second, matching)] == [50, 11, 1]
+    assert "owner=support&amp;page=2" in first.content.decode()
+    assert "user59" in matching.content.decode()
+    assert "No member has" in client.get(f"{team()}&q=nobody").content.decode()
+
+
+@pytest.mark.parametrize(("name", "sent"), [("member", {"role": "editor"}), ("remove_member", {})])
+def test_a_changed_member_leads_back_to_the_same_page_of_a_search(manager, name, sent):
+    other = MembershipFactory(owner_id="support", user=UserFactory(username="lee"))
+    client, place = browser(manager), "q=le&page=2"
+    address = f"{reverse(f'account:{name}', args=[other.pk])}?{place}"
+
+    assert escape(address) in client.get(f"{team()}&{place}").content.decode()
+    answer = client.post(address, sent)
+
+    assert answer.url == f"{team()}&{place}"
+
+
+@pytest.mark.parametrize("address", ["/account/keys", "/team/keys?owner=support"])
+def test_many_keys_have_pages(manager, address):
+    for number in range(51):
+        ApiKey.objects.issue(manager, name=f"Key {number}", realm_owner="support")
+
+    first = browser(manager).get(address)
+
+    assert len(first.context["page"]) == 50
+    assert "51 keys" in first.content.decode()
 
 
 def test_a_username_is_found_in_any_unicode_form(manager):
