@@ -181,5 +181,7 @@ def render_decided_call(request: HttpRequest, call: PendingCall) -> HttpResponse
 def next_url(request: HttpRequest) -> str:
     """Return the page from which the decision was sent, if it belongs to this site."""
     url = request.POST.get("next", "")
+    if not url.startswith("/"):  # `redirect` would take it for the name of a view
+        return reverse("runs:approvals")
     is_safe = url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
     return url if is_safe else reverse("runs:approvals")

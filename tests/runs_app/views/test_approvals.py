@@ -124,8 +124,9 @@ def test_the_message_has_the_whole_title_while_other_calls_wait(editor, call):
     assert expected in page_text(editor.get("/runs"))
 
 
-def test_no_other_site_follows(editor, call):
-    assert decide(editor, call, "approve", next="https://example.org/").headers["Location"] == INBOX
+@pytest.mark.parametrize("page", ["https://example.org/", "//example.org/", "[]", "agents:list"])
+def test_nothing_but_a_page_of_this_site_follows(editor, call, page):
+    assert decide(editor, call, "approve", next=page).headers["Location"] == INBOX
 
 
 def test_declining_asks_for_a_reason(editor, call):
