@@ -44,7 +44,11 @@ class CachedTable(Generic[CachedRecord]):
         self._valid_from = 0.0  # of the monotonic clock; what was read before is outdated
 
     def get(self) -> TableContent[CachedRecord]:
-        return self._cache.get("table") or self._store(self._read(), 0.0)
+        return self.find_cached() or self._store(self._read(), 0.0)
+
+    def find_cached(self) -> TableContent[CachedRecord] | None:
+        """Return the table if this process has read it lately, without a query."""
+        return self._cache.get("table")
 
     def find(self, key: str) -> CachedRecord | None:
         return self.get().records.get(key)

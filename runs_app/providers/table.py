@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachetools import TTLCache
 from django.conf import settings
 
-from agentcms.cache import SizeLimitedCache
+from agentcms.db.cached_table import CachedTable, TableContent
 from agentcms.db.encryption import PROVIDER_KEYS, decrypt
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models.provider import ModelProvider
 from runs_app.providers.allowed_settings import normalize_names, split_by_provider
 
 DEMO_DIALECT, CODE_DIALECT = "demo", "code"  # not available to staff
-CACHE_SECONDS = 1.0  # for which a process caches the table
 
 BUILT_IN_DIALECTS = {
     "demo": DEMO_DIALECT,
@@ -53,6 +50,7 @@ class Provider:
     source: str = "built-in"  # "built-in", "code" or "staff"
     target: Any = field(default=None, repr=False)  # of a provider in code: (name, settings) → Model
     allowed_settings: frozenset[str] = frozenset()  # that staff add to those of the dialect; names of pydantic-ai
+    revision: str = ""  # of the row; the registry has one for what code registers
 
     @property
     def is_available(self) -> bool:
@@ -61,7 +59,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class ProviderTable:
-    """All providers by key. `revision` changes whenever any of them changes."""
+    """All providers by key. `revision` changes whenever staff change any of them."""
 
     providers: Mapping[str, Provider]
     revision: str
@@ -121,6 +119,7 @@ def provider_from_row(row: ModelProvider) -> Provider:
         reason=unavailable_reason(row, secret, base_url),
         source="staff",
         allowed_settings=normalize_names(row.allowed_settings),
+        revision=f"{row.pk} {row.updated_at.isoformat()}",
     )
 
 
@@ -150,15 +149,12 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def load_table() -> ProviderTable:
-    """Load the table from the environment, the registry and the database."""
+def load_providers() -> dict[str, Provider]:
+    """Load the providers from the environment, the registry and the database."""
     providers = {entry.key: provider_from_entry(entry) for entry in registry.entries(Kind.MODEL_PROVIDER)}
-    rows = list(ModelProvider.objects.all())
-    providers |= {row.key: provider_from_row(row) for row in rows}
+    providers |= {row.key: provider_from_row(row) for row in ModelProvider.objects.all()}
     _known_secrets.update(provider.secret for provider in providers.values() if provider.secret)
-    row_versions = "\n".join(f"{row.pk} {row.updated_at.isoformat()}" for row in rows)
-    revision = hashlib.sha256(f"{registry.fingerprint}\n{row_versions}".encode()).hexdigest()[:12]
-    return ProviderTable(providers, revision)
+    return providers
 
 
 def staff_entries() -> dict[str, Entry]:
@@ -171,22 +167,23 @@ def staff_entries() -> dict[str, Entry]:
     }
 
 
-_tables: SizeLimitedCache[str, ProviderTable] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
+provider_table = CachedTable(load_providers, lambda provider: provider.revision)
+reload, invalidate = provider_table.reload, provider_table.invalidate
 
 
 def get_table() -> ProviderTable:
     """Return the table, which is at most a second old. Every run and every warning reads it."""
-    return _tables.get_or_create("table", load_table)
+    return table_of(provider_table.get())
 
 
 def get_cached_table() -> ProviderTable | None:
     """Return the table if this process has read it within the last second, without a query."""
-    return _tables.get("table")
+    content = provider_table.find_cached()
+    return table_of(content) if content is not None else None
 
 
-def reload() -> None:
-    """Read the table now, for those who need what another process stored within the last second."""
-    _tables.set("table", load_table())
+def table_of(content: TableContent[Provider]) -> ProviderTable:
+    return ProviderTable(content.records, content.revision)
 
 
 def model_unavailable_reason(name: str) -> str:
@@ -195,8 +192,3 @@ def model_unavailable_reason(name: str) -> str:
     if provider is None:
         return f"Unknown model provider '{name}'. Choose one in the editor."
     return provider.reason
-
-
-def invalidate() -> None:
-    """Remove the table from the cache of this process."""
-    _tables.clear()

@@ -14,7 +14,7 @@ from runs_app.providers import table
 @pytest.fixture(autouse=True)
 def cleared_provider_cache(monkeypatch):
     """Clear the cache of stored providers, and let it not expire during a test."""
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(table.provider_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     table.invalidate()
     yield
     table.invalidate()

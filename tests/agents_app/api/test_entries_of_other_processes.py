@@ -12,7 +12,7 @@ from evals_app.scorers.table import scorer_table
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.tool.table import base_table
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers.table import provider_table
 from runs_app.resolution import stored_agents
 from tests.api_client import AGENTS, Caller, agent_path
 from tests.exchange import import_file, record
@@ -25,7 +25,7 @@ from tools_app.models import AcpAgent, McpServer
 pytestmark = pytest.mark.django_db
 
 ADD = Definition("add", "", {"type": "object"})
-TABLES = (acp_table, base_table, scorer_table, server_table)
+TABLES = (acp_table, base_table, provider_table, scorer_table, server_table)
 ADDED = {
     Kind.MODEL_PROVIDER: {"model": {"provider": "house", "name": "small"}},
     Kind.KNOWLEDGE: {"knowledge": {"handbook": {}}},
@@ -43,11 +43,9 @@ def caller():
 @pytest.fixture(autouse=True)
 def tables_of_before(monkeypatch):
     """Read all tables, which do not expire during a test, and then store entries as another process does."""
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
     for cached in TABLES:
         monkeypatch.setattr(cached, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     contents = [(cached, cached.get()) for cached in TABLES]
-    providers = table.get_table()
     # Without signals, by which this process would learn of them.
     ModelProvider.objects.bulk_create([ModelProvider(key="house", title="House", base_url="https://m.example.org/v1")])
     KnowledgeBase.objects.bulk_create([KnowledgeBase(key="handbook", name="Handbook", owner_id="")])
@@ -58,7 +56,6 @@ def tables_of_before(monkeypatch):
     create_scorer(snapshot, owner_id="", author="ann", id="tone")
 
     def restore():
-        table._tables.set("table", providers)
         for cached, content in contents:
             cached._cache.set("table", content)
 

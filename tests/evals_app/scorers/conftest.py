@@ -13,7 +13,7 @@ from tests.evals_app.scorers.judge_model import Judge
 @pytest.fixture
 def providers(db, monkeypatch):
     """Return a function that reads the providers, which then stay in the cache for the other threads."""
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    monkeypatch.setattr(table.provider_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     return table.get_table
 
 

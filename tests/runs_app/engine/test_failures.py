@@ -120,9 +120,9 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
     house = ModelProvider(key="house", title="House", base_url="https://models.example.org")
     house.set_secret("sesame")
     house.save()
-    table.load_table()
+    table.load_providers()
     house.delete()  # the current answer may have started earlier
-    table.load_table()
+    table.load_providers()
 
     message = run_failure_message(
         ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama"
