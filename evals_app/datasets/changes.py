@@ -9,18 +9,16 @@ from django.db import transaction
 
 from agentcms.db.batches import in_batches
 from agentcms.errors import ApiError, Conflict
-from agentcms.ids import parse_uuid, uuid7
+from agentcms.ids import uuid7
 from agentcms.wire.canonical import json_equal
-from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.change_context import current_change
+from evals_app.datasets.derived_columns import mark_resources, search_text_of
 from evals_app.datasets.schema import ItemTooLarge, ItemValidator, reject_large_item
 from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
-from runs_app.models import AgentRun
-from runs_app.resources import digest_of_run
 
 MAX_ITEMS = 20_000
-MAX_SEARCH_TEXT = 20_000  # characters of an item that a search looks at
 ITEMS_PER_BATCH = 500
 
 
@@ -288,33 +286,4 @@ def _set_content(version: ItemVersion, content: JSONObject) -> None:
     for name, value in content.items():
         setattr(version, name, value)
     reject_large_item(version.content)
-    # Folded here: SQLite ignores the case of ASCII letters only.
-    version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_SEARCH_TEXT].casefold()
-
-
-def mark_resources(versions: Sequence[ItemVersion]) -> None:
-    """Set the hashes of the resources of whose runs versions are made. The runs are deleted earlier."""
-    by_run: dict[UUID, list[ItemVersion]] = {}
-    for version in versions:
-        if (run_id := run_of_source(version.source)) is not None:
-            by_run.setdefault(run_id, []).append(version)
-    runs = AgentRun.objects.without_large_columns().select_related("resource", "thread")
-    for ids in in_batches([*by_run], ITEMS_PER_BATCH):
-        for run in runs.filter(pk__in=ids):
-            for version in by_run[run.pk]:
-                version.resource_digest = digest_of_run(run)
-
-
-def run_of_source(source: JSONValue) -> UUID | None:
-    """Return the run that the source of an item names, or None."""
-    is_trace = isinstance(source, dict) and source.get("type") == "trace"
-    return parse_uuid(str(source.get("referenceId"))) if is_trace else None
-
-
-def texts_in(value: object) -> list[str]:
-    """Return the texts and numbers in a JSON value."""
-    if isinstance(value, dict):
-        return [text for item in value.values() for text in texts_in(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in texts_in(item)]
-    return [] if value is None else [str(value)]
+    version.text = search_text_of(version)
