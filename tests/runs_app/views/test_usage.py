@@ -64,7 +64,7 @@ def test_the_page_has_charts_and_a_table_of_the_same_figures(agent, publisher):
     ]
     day = (timezone.now() - timedelta(days=1, seconds=10)).astimezone(UTC)
     assert f"<title>{day.day} {day:%b}: v1 2</title>" in text
-    assert re.search(r"v1 2 1 \(50%\) 2\.[789] s 30 \$0\.25", words(answer))
+    assert re.search(r"v1 2 1 \(50 %\) 2\.[789] s 30 \$0\.25", words(answer))
     assert "style=" not in text
 
 
