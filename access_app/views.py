@@ -29,11 +29,11 @@ from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_owner, change_role, last_manager_message, managed_owners, remove_member
+from agentcms.db.text_conditions import contains_text
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
-from agentcms.web.text_conditions import contains_text
 
 ROWS_PER_PAGE = 50
 
