@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from agentcms.server.valkey import Valkey
+from tests.operations.running_copy import rows
 from tests.served import Process, Served, wait_until
 from tests.served_accounts import prepared
 
@@ -259,3 +260,9 @@ def wait_for_readers(readers: list[RunReader], seconds: float) -> None:
     for reader in readers:
         reader.join(max(0.0, deadline - time.monotonic()))
         assert not reader.is_alive(), f"{reader.name} {reader.run_id} {reader.numbers[-3:]} {reader.unexpected[-3:]}"
+
+
+def wait_for_progress(deployment: Deployment) -> None:
+    """Wait until no run has lost two processes since its last finished step. With the third it would fail."""
+    question = "SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > 1"
+    wait_until(lambda: rows(deployment.copy, question) == [(0,)], 120, f"progress; see {deployment.copy.log}")

@@ -15,7 +15,7 @@ import pytest
 from memory_app.history.message_data import count_tokens
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.conftest import DRILL
-from tests.durable.deployment import Deployment, conversing_deployment
+from tests.durable.deployment import Deployment, conversing_deployment, wait_for_progress
 from tests.durable.recording_model import RecordingModel, recording_model
 from tests.operations.running_copy import rows
 from tests.served import wait_until
@@ -149,12 +149,6 @@ def send_all(senders: list[Sender], count: int) -> None:
         300,
         f"{count} signals; {[(len(sender.acknowledged), sender.unexpected[-1:]) for sender in senders]}",
     )
-
-
-def wait_for_progress(deployment: Deployment) -> None:
-    """Wait until no run has lost two processes. With the third it would fail."""
-    question = "SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > 1"
-    wait_until(lambda: rows(deployment.copy, question) == [(0,)], 120, f"progress; see {deployment.copy.log}")
 
 
 UNSETTLED = """

@@ -11,8 +11,7 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from tests.conftest import DRILL
-from tests.durable.deployment import Broker, Deployment, wait_for_readers
-from tests.operations.running_copy import rows
+from tests.durable.deployment import Broker, Deployment, wait_for_progress, wait_for_readers
 from tests.operations.test_stopped_postgres import own_postgres
 from tests.served import Served, wait_until
 from tests.served_accounts import prepared
@@ -39,12 +38,6 @@ def wait_for_calls(deployment: Deployment, more: int) -> None:
         90,
         f"{count} calls; unfinished: {[run.run_id for run in deployment.unfinished()]}; see {deployment.copy.log}",
     )
-
-
-def wait_for_progress(deployment: Deployment) -> None:
-    """Wait until no run has lost two processes since its last finished step. With the third it would fail."""
-    question = "SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > 1"
-    wait_until(lambda: rows(deployment.copy, question) == [(0,)], 120, f"progress; see {deployment.copy.log}")
 
 
 @pytest.fixture(scope="module")

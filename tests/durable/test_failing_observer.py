@@ -13,7 +13,7 @@ import pytest
 from memory_app.history.message_data import count_tokens
 from memory_app.observational.jobs import OBSERVE_THREAD
 from tests.conftest import DRILL
-from tests.durable.deployment import Deployment, conversing_deployment
+from tests.durable.deployment import Deployment, conversing_deployment, wait_for_progress
 from tests.durable.recording_model import RecordingModel, recording_model
 from tests.operations.running_copy import rows
 from tests.served import wait_until
@@ -121,12 +121,6 @@ def test_runs_answer_although_the_observer_always_fails(deployment, model):
     assert model.refused
     assert rows(deployment.copy, "SELECT COUNT(*) FROM memory_app_observation") == [(0,)]
     assert_all_answered(deployment, asker, model)
-
-
-def wait_for_progress(deployment: Deployment) -> None:
-    """Wait until no run has lost two processes. With the third it would fail."""
-    question = "SELECT COUNT(*) FROM runs_app_agentrun WHERE finished_at IS NULL AND attempts > 1"
-    wait_until(lambda: rows(deployment.copy, question) == [(0,)], 120, f"progress; see {deployment.copy.log}")
 
 
 def wait_until_answered(deployment: Deployment, asker: Asker) -> None:

@@ -5,10 +5,13 @@ from uuid import uuid4
 
 import pytest
 from cachetools import TTLCache
+from pydantic_ai.models.function import FunctionModel
 
 from agentcms.cache import SizeLimitedCache
+from agents_app.registry import Entry, Kind, registry
 from runs_app.engine.context import RunDeps
 from runs_app.providers import table
+from tests.factories import AgentFactory
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +56,15 @@ def running(**options) -> RunDeps:
 
 async def ask_sub_agent(key, prompt, call_id):
     return f"{key} was asked: {prompt}"
+
+
+@pytest.fixture
+def agent_with_model():
+    """Return a function that returns an agent whose model yields the texts of another function."""
+
+    def agent(words):
+        model = FunctionModel(stream_function=words)
+        registry.add(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
+        return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
+
+    return agent

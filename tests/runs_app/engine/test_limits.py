@@ -2,9 +2,8 @@
 
 import pytest
 from pydantic_ai._parts_manager import ModelResponsePartsManager
-from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.models.function import DeltaToolCall
 
-from agents_app.registry import Entry, Kind, registry
 from runs_app.engine import run_ends, usage_limits
 from runs_app.engine.start.concurrency_limits import TooManyRuns
 from runs_app.models import AgentRun
@@ -54,18 +53,6 @@ def test_the_runs_of_sub_agents_do_not_count(settings):
     run = wait_for_end(start_run(agent, member("editor"), "Use agent-helper for this"))
 
     assert (run.status, run.children.get().status) == ("succeeded", "succeeded")
-
-
-@pytest.fixture
-def agent_with_model():
-    """Return an agent whose model yields the texts of a function."""
-
-    def agent(words):
-        model = FunctionModel(stream_function=words)
-        registry.add(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
-        return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
-
-    return agent
 
 
 def test_the_number_of_steps_is_limited(agent_with_model, settings):

@@ -8,9 +8,8 @@ import pytest
 from django.db import connection
 from django.db.backends.signals import connection_created
 from django.utils import timezone
-from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.models.function import DeltaToolCall
 
-from agents_app.registry import Entry, Kind, registry
 from memory_app.models import Thread
 from runs_app.engine import run_ends
 from runs_app.engine.engine import get_engine
@@ -37,18 +36,6 @@ def resumed():
     resumed = threading.Event()
     yield resumed
     resumed.set()
-
-
-@pytest.fixture
-def agent_with_model():
-    """Return a function that returns an agent whose model yields the texts of another function."""
-
-    def agent(words):
-        model = FunctionModel(stream_function=words)
-        registry.add(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
-        return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
-
-    return agent
 
 
 def texts(run):
