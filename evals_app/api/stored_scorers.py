@@ -28,7 +28,6 @@ from evals_app.models import Scorer
 from evals_app.scorers import changes
 from evals_app.scorers.schema import ChangeMessage, ScorerBody, parse_scorer, parse_scorer_change
 from evals_app.scorers.settings import find_unknown_scorer_settings
-from evals_app.scorers.table import scorer_table
 
 # In a response with a scorer, which a caller may send back as it was read.
 READ_ONLY_SCORER_KEYS = (
@@ -143,7 +142,6 @@ class StoredScorerView(JSONView):
         agents = Agent.objects.using_row("scorers", row.pk, row.owner_id)
         message = deletion_message(request.user, f"Scorer {scorer_id}", agents)
         changes.delete_scorer(row.pk)
-        scorer_table.invalidate()
         return json_response({"success": True, "message": message})
 
 

@@ -79,7 +79,7 @@ def save_result(result: ExperimentResult, run: AgentRun | None) -> bool:
     """Score the answer of a run that has ended, and store both. Return False if another process did so."""
     result.run = run
     fill_from_run(result, run)
-    if result.error is None:
+    if result.error is None:  # there is no answer to score otherwise
         add_scores(result, scorer_keys(result.experiment, result.item_version))
     return store_scored(result)
 

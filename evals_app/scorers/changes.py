@@ -57,6 +57,7 @@ def delete_scorer(scorer_id: str) -> None:
         raise Conflict("A release gate uses this scorer. Delete the gate first.", "scorer_in_use")
     DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
     row.delete()
+    transaction.on_commit(scorer_table.invalidate)
 
 
 def change_scorer(scorer_id: str, change: JSONObject, *, author: str, **fields: Any) -> Scorer:

@@ -187,7 +187,7 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
     issues = []
     if SCORE_STEP not in config:
         issues.append(Issue(f"presetConfig.{SCORE_STEP}", "A pipeline needs this step."))
-    for name in {*config} & {*PIPELINE_STEPS}:
+    for name in (step for step in PIPELINE_STEPS if step in config):
         step, field = config[name], f"presetConfig.{name}"
         if step is None or ("function" in step) == ("prompt" in step):
             issues.append(Issue(field, "Name either a function or a prompt."))

@@ -76,15 +76,15 @@ def load_hits(
 def build_hit(chunk: Chunk, score: float) -> FoundChunk:
     document = chunk.document
     return FoundChunk(
-        chunk.pk,
-        chunk.key,
-        chunk.document_id,
-        document.name if document else chunk.key,
-        document.url if document else "",
-        chunk.place,
-        chunk.start,
-        chunk.end,
-        chunk.text,
-        round(score, 4),
-        chunk.metadata,
+        chunk_id=chunk.pk,
+        key=chunk.key,
+        document_id=chunk.document_id,
+        document=document.name if document else chunk.key,
+        url=document.url if document else "",
+        place=chunk.place,
+        start=chunk.start,
+        end=chunk.end,
+        text=chunk.text,
+        score=round(score, 4),
+        metadata=chunk.metadata,
     )

@@ -75,6 +75,7 @@ def claim(run_id: UUID, holder: str) -> AgentRun | None:
     """
     if claim_queued(run_id, holder):
         return get_claimed(run_id, holder)
+    # Its process may have died, and no reaper has queued it yet.
     lost = AgentRun.objects.with_expired_lease().filter(pk=run_id, status=Status.RUNNING, is_durable=True)
     fence = lost.values_list("fence", flat=True).first()
     if fence is None or not (requeue_lost_run(run_id, fence) and claim_queued(run_id, holder)):

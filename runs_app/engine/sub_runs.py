@@ -225,7 +225,7 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
             await wait_or_cancel(engine.run_claimed(claimed, claimed_at, execute(claimed)))
         else:
             await asyncio.sleep(CHILD_POLL_INTERVAL)
-        if engine.is_stopping:
+        if engine.is_stopping:  # the child run may have been handed over, and must not be claimed here again
             raise RunInterrupted
         if await run_db(is_suspended, child.pk):
             raise ChildSuspended(child.pk)

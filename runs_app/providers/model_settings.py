@@ -177,6 +177,7 @@ def parse_settings(choice: JSONMapping, provider: Provider) -> tuple[dict[str, A
     Names are those of the call options or of pydantic-ai, including settings of one provider:
     `topP`, `thinking`, `openai_reasoning_effort`.
     """
+    # Provider settings apart: the others have the names of the options of a call, with the same checks.
     options, issues = parse_default_options({name: choice[name] for name in choice if not is_provider_setting(name)})
     parsed = model_settings(options)
     ignored = [*dict.fromkeys(issue.field.partition("[")[0] for issue in issues)]

@@ -147,6 +147,7 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
 
     def set_enabled(self, request: HttpRequest, agents: QuerySet[AcpAgent], is_enabled: bool) -> None:
         """Enable or disable agents. Report those that cannot be enabled, such as without a sandbox."""
+        # One by one: each change becomes a version, which `update()` would not write.
         for row in agents:
             self.switch_and_report(request, row.pk, is_enabled)
 

@@ -117,6 +117,7 @@ def earlier_segments(segment: Segment) -> EarlierSegments:
         "steps_before": segment.steps,
         "remembered_count": segment.remembered_count,
         "processed_parts": processed_parts(segment.messages),
+        # Without the remembered messages: their calls are those of other runs.
         "call_numbers": count_call_ids(segment.messages[segment.remembered_count :]),
     }
 
@@ -155,6 +156,7 @@ def model_run_context(
 ) -> Any:
     """Return the run of pydantic-ai as an async context manager. It continues the messages of earlier segments."""
     built, deps = prepared
+    # A later segment has no prompt of its own: it goes on with the results of the calls that waited.
     prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(messages)
     return built.agent.iter(
         prompt,

@@ -77,7 +77,7 @@ class JournalBackend(JournalCallableOperationBackend[dict[str, Any]]):
         config: dict[str, Any],
     ) -> object:
         journal = current_journal.get()
-        if journal is None:
+        if journal is None:  # every agent has the capability, also in a run that is not durable
             return await body()
         return await journal.execute_step(identify_step(operation_id, cache_key), body)
 
