@@ -136,12 +136,17 @@ def test_warnings_and_scores_are_shown(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, warnings=[warning])
     Score.objects.create(run=run, scorer="tone", score=0.75)
     Score.objects.create(run=run, scorer="length", error="The scorer failed.")
+    Score.objects.create(run=run, scorer="agreement")  # of an answer without a ground truth
 
-    text = page_text(page(editor, run))
+    answer = page(editor, run)
+    text = page_text(answer)
 
     assert "No tool is registered as &#x27;gone&#x27;. The agent ran without it." in text
     assert "length The scorer failed." in text
     assert "tone 0.75" in text
+    assert "agreement not scorable" in text
+    # Scorers have ranges of their own, and of some a low score is good: a bar from 0 to 1 would say something else.
+    assert "<meter" not in answer.content.decode()
 
 
 def test_an_unfinished_run_can_be_reloaded_and_cancelled(editor, ann, agent):
