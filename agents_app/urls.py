@@ -1,6 +1,7 @@
 """URLs of the agent pages."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from agents_app.views import actions, bulk, trash
 from agents_app.views import list as list_views
@@ -25,6 +26,8 @@ urlpatterns = [
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
     path("deleted-agents/<uuid:deleted_id>/undo", trash.undo_delete, name="undo_delete"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
+    # What is left of the address of an agent without its ID.
+    path("agents", RedirectView.as_view(pattern_name="agents:list")),
     path(AGENT, pages.edit, name="edit"),
     path(f"{AGENT}/used-by", used_by, name="used_by"),
     path(f"{AGENT}/fields", fragments.agent_fields, name="fields"),

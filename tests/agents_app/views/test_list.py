@@ -39,6 +39,10 @@ def test_the_list_contains_visible_agents_only():
     assert names(answer) == ["Ours"]
 
 
+def test_the_address_of_an_agent_without_its_id_leads_to_the_list(viewer):
+    assert viewer.get("/agents").url == "/"
+
+
 def test_a_row_shows_live_version_draft_and_broken_references(viewer):
     agent = AgentFactory(tools=["calculator", "gone"])
     draft(agent, name="Porter")
