@@ -10,7 +10,7 @@ from django.views.generic import RedirectView
 
 from access_app.views import SignInView
 from agentcms.api.views import ApiNotFoundView
-from agentcms.checks import engine_errors
+from agentcms.checks.variables import engine_errors
 from agentcms.observability.metrics_view import MetricsView
 from agentcms.openapi.views import AgentSchemaView, DocsView, SchemaView
 

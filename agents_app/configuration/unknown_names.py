@@ -3,8 +3,8 @@
 The contents of `model`, `defaultOptions` and processors belong to the caller and are stored unchanged. An app
 registers a function for the names that it reads:
 
-@unknown_name_finder
-def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]: ...
+    @unknown_name_finder
+    def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]: ...
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agentcms.checks import production_errors
+from agentcms.checks.production import production_errors
 from agentcms.server.processes import PROJECT
 
 DEPLOY = PROJECT / "deploy"

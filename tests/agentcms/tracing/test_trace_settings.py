@@ -3,7 +3,7 @@
 import pytest
 
 from agentcms import environment
-from agentcms.checks import check_traces
+from agentcms.checks.variables import check_traces
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
 from tests.page_client import browser

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from agentcms.checks import check_notices
+from agentcms.checks.variables import check_notices
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.approvals.approval_signals import approval_stored
