@@ -58,6 +58,7 @@ urlpatterns = [
     path("new-scorer", scorers.create_scorer_page, name="new_scorer"),
     path("scorers/<str:scorer_id>", scorers.scorer, name="scorer"),
     path("scorers/<str:scorer_id>/edit", scorers.change_scorer_page, name="edit_scorer"),
+    path("scorers/<str:scorer_id>/delete", scorers.delete_scorer_page, name="delete_scorer"),
     path("scorers/<str:scorer_id>/try", scorers.try_scorer, name="try_scorer"),
     path("scorers/<str:scorer_id>/test", scorers.test_judge, name="test_judge"),
     path("scorers/<str:scorer_id>/compare", scorers.compare_scorer_versions, name="compare_scorer"),

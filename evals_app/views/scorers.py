@@ -1,4 +1,4 @@
-"""Pages of stored scorers: the list, create and change, history, comparison, and a try on a run."""
+"""Pages of stored scorers: the list, create, change and delete, history, comparison, and a try on a run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.permissions import granted_covers, require_granted_role, require_role
 from access_app.role import Role, RoleRequired
-from agentcms.errors import ApiError, NotFound, Unavailable
+from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
+from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.schema import ConfigError
+from agents_app.configuration.sub_agents import listed_agents, name_agents
+from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.datasets.judge_tests import judge_of, open_test_set
@@ -109,6 +112,34 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
             return redirect("evals:scorer", row.pk)
     context = {"nav": "evals", "form": form, "scorer": row}
     return render(request, "evals/scorer_form.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Delete a scorer with its versions, after a question that names the agents that use it."""
+    row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
+    name, why_not = row.name, ""
+    if request.method == "POST":
+        try:
+            changes.delete_scorer(row.pk)
+        except Conflict as error:
+            why_not = error.error
+        else:
+            messages.success(request, f"{name} was deleted.")
+            return redirect_page(request, reverse("evals:scorers"))
+    agents = Agent.objects.using_row("scorers", row.pk, row.owner_id)
+    context = {
+        "nav": "evals",
+        "title": f"Delete “{name}”?",
+        "body": "evals/_delete_scorer.html",
+        "version_count": row.versions.count(),
+        "agent_names": name_agents(listed_agents(request.user, agents)),
+        "why_not": why_not,
+        "buttons": [{"label": f"Delete {name}", "kind": "danger"}],
+        "back": reverse("evals:scorer", args=[row.pk]),
+    }
+    return render_dialog(request, context, 409 if why_not else 200)
 
 
 @require_safe

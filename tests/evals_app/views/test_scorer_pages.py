@@ -1,11 +1,11 @@
-"""Pages of stored scorers: create, change, try on a run, history, comparison and restore."""
+"""Pages of stored scorers: create, change, delete, try on a run, history, comparison and restore."""
 
 import re
 
 import pytest
 
 from agentcms.errors import Conflict, NotFound
-from evals_app.models import Scorer
+from evals_app.models import ReleaseGate, Scorer
 from evals_app.scorers import changes
 from evals_app.scorers.changes import create_scorer
 from runs_app.events.streams import StreamSlot
@@ -112,6 +112,37 @@ def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     row.refresh_from_db()
     assert (row.live.version_number, row.live.snapshot["presetConfig"]["value"]) == (3, "refund")
     assert "Mentions refunds" in text(client.get("/scorers"))
+
+
+def test_a_scorer_is_deleted_after_a_question_that_names_its_agents(client, publisher, refunds):
+    AgentFactory(id="clerk", owner_id="support", scorers={"refunds": {"sampling": {"type": "ratio", "rate": 1}}})
+    assert "/scorers/refunds/delete" in text(client.get("/scorers/refunds"))
+
+    question = text(client.get("/scorers/refunds/delete"))
+    deleted = client.post("/scorers/refunds/delete", follow=True)
+
+    assert "These agents use it and will run without it: <bdi>&#x27;clerk&#x27;</bdi>." in question
+    assert "Refunds was deleted." in text(deleted)
+    assert not Scorer.objects.exists()
+
+
+def test_a_scorer_of_a_gate_is_not_deleted(client, publisher, refunds):
+    agent = AgentFactory(owner_id="support")
+    dataset = make_dataset("Hello", owner_id="support")
+    ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="refunds", minimum=0.5)
+
+    refused = text(client.post("/scorers/refunds/delete"), 409)
+
+    assert "A release gate uses this scorer. Delete the gate first." in refused
+    assert Scorer.objects.exists()
+
+
+def test_editors_delete_no_scorer(client, refunds):
+    client.force_login(member("editor", "support"))
+
+    assert "/delete" not in text(client.get("/scorers/refunds"))
+    assert client.post("/scorers/refunds/delete").status_code == 403
+    assert Scorer.objects.exists()
 
 
 def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publisher):
