@@ -101,6 +101,7 @@ def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     page = text(client.get(path))
     assert (path, row.live.version_number, row.head.version_number) == ("/scorers/mentions-refunds", 1, 2)
     assert row.head.snapshot["presetConfig"]["value"] == "money"
+    assert re.findall(r"(Live v1|Draft v2)</span>", page) == ["Live v1", "Draft v2"]  # not by colours only
     assert "First version" in page
     assert "Settings · <bdi>Wider</bdi>" in page
     compared = text(client.get(f"{path}/compare?from=1&to=2"))
