@@ -25,7 +25,7 @@ from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.datasets.judge_tests import judge_of, open_test_set
-from evals_app.forms.scorer_facts import changed_labels, configuration_facts, field_differences
+from evals_app.forms.scorer_facts import changed_labels, configuration_facts, field_differences, type_label
 from evals_app.forms.scorers import ScorerForm
 from evals_app.models import Experiment, Scorer
 from evals_app.scorers import changes
@@ -56,10 +56,14 @@ def scorer_list(request: HttpRequest) -> HttpResponse:
     rows = Scorer.objects.for_user(request.user).select_related("live", "head")
     page: Page[Scorer] = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     entries: list[Entry] = [entry for entry in registry.selectable(Kind.SCORER) if entry.source == "code"]
-    may_create = bool(selectable_owners(request.user, Role.EDITOR))
-    return render(
-        request, "evals/scorers.html", {"nav": "evals", "page": page, "entries": entries, "may_create": may_create}
-    )
+    context = {
+        "nav": "evals",
+        "page": page,
+        "rows": [(row, type_label(str(row.configuration.get("type")))) for row in page],
+        "entries": entries,
+        "may_create": bool(selectable_owners(request.user, Role.EDITOR)),
+    }
+    return render(request, "evals/scorers.html", context)
 
 
 @require_http_methods(GET_POST)

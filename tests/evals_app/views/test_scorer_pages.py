@@ -112,7 +112,9 @@ def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     client.post(f"{path}/versions/1/restore")
     row.refresh_from_db()
     assert (row.live.version_number, row.live.snapshot["presetConfig"]["value"]) == (3, "refund")
-    assert "Mentions refunds" in text(client.get("/scorers"))
+    listed = text(client.get("/scorers"))
+    assert "Mentions refunds" in listed
+    assert '<td data-label="Type">Check: a fixed rule</td>' in listed
 
 
 def test_a_scorer_is_deleted_after_a_question_that_names_its_agents(client, publisher, refunds):
