@@ -12,6 +12,7 @@ from django.db.models.functions import Cast
 from django.utils.text import Truncator
 
 from agents_app.api.representation import known_agents, warnings_json
+from agents_app.configuration.mcp_clients import selected_tools
 from agents_app.configuration.references import NO_AGENTS
 from agents_app.configuration.tags import read_tags
 from agents_app.models import Agent, AgentQuerySet
@@ -57,7 +58,9 @@ class AgentListRow:
 
     @property
     def tool_count(self) -> int:
-        return len(self.agent.tools) + len(self.agent.integration_tools)
+        """The number of tools of all kinds."""
+        of_servers = len([*selected_tools(self.agent.mcp_clients)])
+        return len(self.agent.tools) + len(self.agent.integration_tools) + of_servers
 
     @property
     def provider_title(self) -> str:

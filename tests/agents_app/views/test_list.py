@@ -54,6 +54,12 @@ def test_a_row_shows_live_version_draft_and_broken_references(viewer):
     assert "Live v1 Draft ahead by 2 Broken references" in text
 
 
+def test_a_row_counts_tools_of_mcp_servers_too(viewer):
+    AgentFactory(tools=["calculator"], mcp_clients={"shop": {"tools": {"prices": {}, "stock": {}}}})
+
+    assert '<td class="row-tools align-right">3</td>' in viewer.get(LIST).content.decode()
+
+
 def test_a_row_names_the_last_author(viewer, agent):
     ann, bob = member(Role.EDITOR, username="ann"), member(Role.PUBLISHER, username="bob")
     with change(actor=ann):
