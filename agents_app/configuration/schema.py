@@ -22,7 +22,13 @@ from pydantic import ValidationError as PydanticValidationError
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import to_python, to_wire
-from agentcms.wire.validation import NOT_A_TEXT_MESSAGE, NOT_AN_OBJECT_MESSAGE, find_json_faults
+from agentcms.wire.validation import (
+    MAX_INTEGER,
+    NOT_A_TEXT_MESSAGE,
+    NOT_AN_OBJECT_MESSAGE,
+    TOO_BIG_MESSAGE,
+    find_json_faults,
+)
 from agents_app.configuration.background_tasks import BACKGROUND_TAGS, BackgroundTasks
 from agents_app.configuration.fields.choices import Conditional, Knowledge, McpClients, Memory, ModelChoice, Scorers
 from agents_app.configuration.fields.programs import COMMAND_NOT_ALLOWED
@@ -268,6 +274,8 @@ _SUBJECT = re.compile(r"(?:Input|String|List|Dictionary) should ")
 
 
 def _error_message(error: Any) -> str:
+    if error["type"] == "int_type" and isinstance(error["input"], float) and abs(error["input"]) > MAX_INTEGER:
+        return TOO_BIG_MESSAGE  # the parser returns a whole number of this size as a double
     # The path of an issue names the value, so a message need not name its type, as pydantic does.
     message = ERROR_MESSAGES.get(error["type"]) or _SUBJECT.sub("This must ", error["msg"])
     return message if message.endswith(".") else f"{message}."

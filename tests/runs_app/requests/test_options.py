@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentcms.wire.validation import TOO_BIG_MESSAGE
 from agents_app.configuration.schema import ConfigError
 from runs_app.requests.options import max_steps, merge_options, model_settings, parse_default_options, parse_options
 
@@ -25,6 +26,8 @@ def test_options_in_model_settings_are_parsed():
         ({"temperature": True}, "temperature", "This must be a number."),
         ({"temperature": 3}, "temperature", "This must be less than or equal to 2."),
         ({"maxSteps": 0}, "maxSteps", "This must be greater than or equal to 1."),
+        ({"maxSteps": 2.5}, "maxSteps", "This must be a whole number."),
+        ({"seed": 1e20}, "seed", TOO_BIG_MESSAGE),
         ({"stopSequences": ["end", 1]}, "stopSequences[1]", "This must be a text."),
         ({"activeTools": "search"}, "activeTools", "This must be a list."),
         ({"modelSettings": {"topP": 3}}, "modelSettings.topP", "This must be less than or equal to 1."),
