@@ -46,6 +46,15 @@ def test_a_save_on_an_older_head_is_refused_and_keeps_the_input(editor, agent):
     assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # as when the editor shows v2
 
 
+def test_an_own_save_in_another_tab_is_no_save_of_another_user(editor, agent):
+    mine = editor_form(agent, publish="no", instructions="Mine")
+    editor.post(address(agent), editor_form(agent, publish="no", description="In the other tab"))
+
+    html = editor.post(address(agent), mine).content.decode()
+
+    assert "Not saved: you saved v2 elsewhere in the meantime" in html
+
+
 def test_overwriting_replaces_only_changed_fields(editor, agent):
     mine = editor_form(agent, instructions="Mine")
     edit(agent, description="Theirs", instructions="Also theirs")
