@@ -52,7 +52,7 @@ def test_an_own_save_in_another_tab_is_no_save_of_another_user(editor, agent):
 
     html = editor.post(address(agent), mine).content.decode()
 
-    assert "Not saved: you saved v2 elsewhere in the meantime" in html
+    assert "Not saved: you saved v2 in the meantime, in another tab or with the API" in html
 
 
 def test_overwriting_replaces_only_changed_fields(editor, agent):
