@@ -1,7 +1,6 @@
 """The data that a browser sends for a form, read from its HTML."""
 
 import re
-from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -45,7 +44,6 @@ class FormReader(HTMLParser):
             self.read_input(attrs)
         elif tag == "textarea":
             self.textarea, self.name = [], attrs.get("name", "")
-            self.set_cdata_mode("textarea")
         elif tag == "select":
             self.name, self.options = attrs.get("name", ""), []
         elif tag == "option" and self.name:
@@ -65,7 +63,7 @@ class FormReader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "textarea" and self.textarea is not None:
-            text = unescape("".join(self.textarea))
+            text = "".join(self.textarea)
             if self.name:
                 self.values.append((self.name, re.sub(r"\A\r?\n", "", text)))
             self.textarea, self.name = None, ""
