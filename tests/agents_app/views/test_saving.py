@@ -14,7 +14,7 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from evals_app.scorers.table import scorer_table
 from knowledge_app.tool.table import base_table
-from runs_app.providers import table
+from runs_app.providers.table import provider_table
 from tests.page_client import editor_form
 from tools_app.acp.table import acp_table
 from tools_app.mcp.accepted_definitions import MAX_TOOLS
@@ -208,8 +208,7 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
     send(editor, agent, "no", description="Warm up.")
 
     # The caches of what staff add would expire after a second.
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
-    for cached in (server_table, base_table, scorer_table, acp_table):
+    for cached in (provider_table, server_table, base_table, scorer_table, acp_table):
         monkeypatch.setattr(cached, "_cache", SizeLimitedCache(TTLCache(1, 60)))
     with django_assert_num_queries(13):  # one for the live version, which the examples follow, one for the bell
         editor.get(reverse("agents:edit", args=[agent.pk]))
