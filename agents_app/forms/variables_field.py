@@ -104,7 +104,7 @@ class VariableInputs:
     def compose(self) -> JSONObject | None:
         """Return the schema, or None without variables.
 
-        Raise ValidationError, and sets the errors, with the variable in each message.
+        Raise ValidationError, and set the errors, with the variable in each message.
         """
         properties: JSONObject = {}
         self.errors = []

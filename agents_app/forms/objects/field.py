@@ -105,7 +105,7 @@ class ObjectInputs:
     def compose(self) -> JSONObject:
         """Return the object.
 
-        Raise ValidationError, and sets the errors, with the name of the member in each message.
+        Raise ValidationError, and set the errors, with the name of the member in each message.
         """
         value: JSONObject = {}
         self.errors = []
