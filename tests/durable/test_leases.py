@@ -47,7 +47,7 @@ def test_only_one_process_claims_a_run(queued):
 def test_the_oldest_run_is_claimed_first(queued):
     newer = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
 
-    claimed = [leases.claim_oldest("here:1:a") for _ in range(3)]
+    claimed = [leases.claim_oldest("here:1:a", excluded=[]) for _ in range(3)]
 
     assert [run and run.pk for run in claimed] == [queued.pk, newer.pk, None]
 

@@ -71,6 +71,12 @@ def leave_behind(request_id):
     return subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stdin=subprocess.DEVNULL).pid
 
 
+def freeze(request_id):
+    """Stop this process. Another thread may take the signal, so this one could still answer before it stops."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+    threading.Event().wait()
+
+
 TOOLS = {
     "add": lambda request_id, a, b: a + b,
     "wait": wait,
@@ -83,7 +89,7 @@ TOOLS = {
     "limits": limits,
     "leave_behind": leave_behind,
     "process": lambda request_id: os.getpid(),
-    "freeze": lambda request_id: os.kill(os.getpid(), signal.SIGSTOP),
+    "freeze": freeze,
     "stop": lambda request_id: os._exit(3),
 }
 
