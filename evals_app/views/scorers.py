@@ -27,7 +27,7 @@ from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.datasets.judge_tests import judge_of, open_test_set
 from evals_app.forms.scorer_facts import changed_labels, configuration_facts, field_differences, type_label
 from evals_app.forms.scorers import ScorerForm
-from evals_app.models import Experiment, Scorer
+from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.scorers import changes
 from evals_app.scorers.results import ScoreResult, answer_of_run
 from evals_app.scorers.snapshots import score_by_snapshot
@@ -243,8 +243,8 @@ def publish_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
     changes.activate_version(row.pk, version)
-    messages.success(request, f"v{number} is live.")
-    return redirect("evals:scorer", row.pk)
+    messages.success(request, f"v{number} is live.", extra_tags=undo_publication_url(row, version))
+    return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
 
 
 @require_POST
@@ -254,5 +254,16 @@ def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
     restored = changes.add_restored_version(row.pk, version, request.user.get_username())
-    messages.success(request, f"v{restored.version_number} is live, restored from v{number}.")
-    return redirect("evals:scorer", row.pk)
+    message = f"v{restored.version_number} is live, restored from v{number}."
+    messages.success(request, message, extra_tags=undo_publication_url(row, restored))
+    return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
+
+
+def undo_publication_url(scorer: Scorer, published: ScorerVersion) -> str:
+    """Return the URL that publishes what was live before, or an empty text if nothing else was.
+
+    `scorer` was read before the publication.
+    """
+    if scorer.live is None or scorer.live == published:
+        return ""
+    return reverse("evals:publish_scorer", args=[scorer.pk, scorer.live.version_number])

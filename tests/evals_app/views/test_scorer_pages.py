@@ -117,6 +117,17 @@ def test_a_scorer_is_created_changed_compared_and_restored(client, publisher):
     assert '<td data-label="Type">Check: a fixed rule</td>' in listed
 
 
+def test_a_publication_from_the_history_is_undone(client, publisher, refunds):
+    client.post("/scorers/refunds/edit", INCLUDES | {"settings": '{"check": "includes", "value": "money"}'})
+
+    for action, live, undo in (("2/publish", 2, 1), ("1/restore", 3, 2), ("1/publish", 1, 3), ("1/publish", 1, None)):
+        page = text(client.post(f"/scorers/refunds/versions/{action}", follow=True))
+        refunds.refresh_from_db()
+        assert refunds.live.version_number == live
+        toast = re.search(r'hx-post="/scorers/refunds/versions/(\d)/publish"', page)
+        assert (toast and int(toast[1])) == undo
+
+
 def test_a_scorer_is_deleted_after_a_question_that_names_its_agents(client, publisher, refunds):
     AgentFactory(id="clerk", owner_id="support", scorers={"refunds": {"sampling": {"type": "ratio", "rate": 1}}})
     assert "/scorers/refunds/delete" in text(client.get("/scorers/refunds"))
