@@ -15,7 +15,7 @@ MAX_ISSUES = 100
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
 KEY_IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
-KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
+KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request. Send a new key with each new request."
 
 
 class OutsideError(Exception):

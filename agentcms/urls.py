@@ -45,6 +45,7 @@ urlpatterns = [
         "admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)
     ),  # one sign-in page, one throttle
     path("admin/password_change/", RedirectView.as_view(pattern_name="account:password")),  # one page for it, too
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),  # the admin itself does this for staff only
     path("admin/", admin.site.urls),
     path("", include("access_app.urls")),
     path("", include("agents_app.urls")),

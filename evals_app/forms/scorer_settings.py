@@ -41,9 +41,9 @@ CHECK_LABELS = {
     "json-schema": "Fits a JSON Schema",
     "called-tool": "Called a tool",
     "no-tool-errors": "No tool failed",
-    "max-steps": "At most some steps",
-    "max-seconds": "At most some seconds",
-    "max-cost": "At most some cost",
+    "max-steps": "Number of steps at most",
+    "max-seconds": "Duration at most, in seconds",
+    "max-cost": "Cost at most, in dollars",
     "similarity": "Is similar to a text",
 }
 YES_OR_NO = (("true", "Yes"), ("false", "No"))

@@ -86,12 +86,12 @@ def no_tool_errors(config: Config, answer: Answer) -> tuple[float, str]:
     return float(not failed), f"Failed: {', '.join(failed)}." if failed else ""
 
 
-def at_most(name: str) -> Check:
+def at_most(name: str, reason: str) -> Check:
     def check(config: Config, answer: Answer) -> tuple[float, str]:
         value = getattr(answer, name)
         if value is None:
             raise NotScorable(f"The {name} of this answer {'is' if name == 'cost' else 'are'} not known.")
-        return float(value <= config["max"]), f"{value:g} of at most {config['max']:g}."
+        return float(value <= config["max"]), reason.format(value=value, most=config["max"])
 
     return check
 
@@ -110,9 +110,9 @@ CHECKS: dict[str, Check] = {
     "json-schema": json_schema,
     "called-tool": called_tool,
     "no-tool-errors": no_tool_errors,
-    "max-steps": at_most("steps"),
-    "max-seconds": at_most("seconds"),
-    "max-cost": at_most("cost"),
+    "max-steps": at_most("steps", "{value:g} of at most {most:g} steps."),
+    "max-seconds": at_most("seconds", "{value:.3g} of at most {most:g} seconds."),
+    "max-cost": at_most("cost", "${value:g} of at most ${most:g}."),
     "similarity": similarity,
 }
 

@@ -1,9 +1,9 @@
-// The list of sections beside the form: mark the section that is in view.
+// The list of sections beside the form: mark the section that is in view, and count what is selected.
 
 (() => {
   "use strict";
 
-  const { find, findAll, onAdded } = agentcms;
+  const { find, findAll, listen, onAdded } = agentcms;
   const BAND_IN_VIEW = "-20% 0px -70% 0px"; // a section is in view when it crosses this band of the window
 
   const observer = new IntersectionObserver(
@@ -25,4 +25,13 @@
     const section = link.hash && find(`#${CSS.escape(link.hash.slice(1))}`);
     if (section) observer.observe(section);
   });
+
+  // Pickers count their rows themselves. These sections have boxes of one name.
+  function countChecked(badge) {
+    const name = CSS.escape(badge.dataset.countChecked);
+    badge.textContent = findAll(`input[name="${name}"]:checked`).length || "";
+  }
+
+  onAdded("[data-count-checked]", countChecked);
+  listen("change", () => findAll("[data-count-checked]").forEach(countChecked));
 })();

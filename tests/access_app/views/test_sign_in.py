@@ -270,3 +270,11 @@ def test_a_window_that_ends_while_an_attempt_is_counted_leaves_no_count_for_ever
     monkeypatch.setattr(throttling_sign_in.time, "time", lambda: later)
 
     assert throttling_sign_in.seconds_over_limit("key", 1) == 0
+
+
+def test_the_admin_without_a_slash_leads_to_the_sign_in_page(client):
+    assert client.get("/admin", follow=True).redirect_chain == [
+        ("/admin/", 302),
+        ("/admin/login/?next=/admin/", 302),
+        ("/sign-in?next=%2Fadmin%2F", 302),
+    ]

@@ -34,6 +34,7 @@ def test_a_tool_is_found_and_selected_by_keyboard(visit, api, served, shop_url, 
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     expect(tools.get_by_role("checkbox", name="Shipping price")).to_be_checked()
+    expect(page.locator("[data-count-checked='mcp-tool']")).to_have_text("1")
     assert find_violations(page, axe) == []
     tools.get_by_text("Schema of shipping_price").click()
     page.set_viewport_size({"width": 390, "height": 844})

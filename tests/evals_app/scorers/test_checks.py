@@ -82,6 +82,8 @@ def test_reasons_count_in_words():
 
     assert score_by_check({"check": "called-tool", "tool": "search"}, one).reason == "The tool was called 1 time."
     assert score_by_check({"check": "called-tool", "tool": "b"}, one).reason == "The tool was called 0 times."
+    assert score_by_check({"check": "max-steps", "max": 2}, one).reason == "3 of at most 2 steps."
+    assert score_by_check({"check": "max-cost", "max": 0.01}, one).reason == "$0.02 of at most $0.01."
     assert score_trajectory({"maxSteps": 0}, one).reason == "1 call, at most 0 are allowed."
 
 
