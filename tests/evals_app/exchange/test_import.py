@@ -133,7 +133,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
         ('[{"input": 1}\n{"input": 2}]', "json", (2, "A comma or the end of the list is missing.")),
         ('[{"input": 1}]\nmore', "json", (2, "There is something after the end of the list.")),
         ('[{"input": 1}', "json", (1, "A comma or the end of the list is missing.")),
-        ("[" * 3000, "json", (1, "JSON must not be nested deeper")),
+        ("[" * 3000 + "]" * 3000, "json", (1, "JSON must not be nested deeper")),
         ('[{"input": %s}]' % ("9" * 5000), "json", (1, "input: A whole number must be between")),
     ],
 )

@@ -309,8 +309,8 @@ def test_a_try_has_the_limits_of_streams(client, publisher, refunds, settings):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("[" * 50_000, "JSON must not be nested deeper than 64 levels."),
-        ('{"a":' * 3000, "JSON must not be nested deeper than 64 levels."),
+        ("[" * 50_000 + "]" * 50_000, "JSON must not be nested deeper than 64 levels."),
+        ('{"a":' * 3000 + "1" + "}" * 3000, "JSON must not be nested deeper than 64 levels."),
         ('{"a": "\\ud800"}', "a: Text must not contain half of a surrogate pair."),
         ('{"a": 1e999}', "a: A number must be finite and fit a double."),
     ],
