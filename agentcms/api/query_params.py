@@ -75,7 +75,8 @@ class QueryParams:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None and self.faults:
-            raise BadRequest("query parameters", self.faults)
+            # A parameter that is read twice, such as "strict", has its fault twice.
+            raise BadRequest("query parameters", [*dict.fromkeys(self.faults)])
 
     def _add_pair(self, raw_name: bytes, raw_value: bytes) -> None:
         # A name that is not UTF-8 matches no parameter, and a response can quote it with its invalid bytes escaped.

@@ -185,6 +185,10 @@ def test_a_boolean_is_only_true_or_false(value):
     assert refused(f"strict={value}", lambda reader: reader.boolean("strict")) == ["strict"]
 
 
+def test_a_parameter_that_is_read_twice_has_its_fault_once():
+    assert refused("strict=x", lambda reader: (reader.boolean("strict"), reader.boolean("strict"))) == ["strict"]
+
+
 def test_a_timestamp_is_parsed_or_refused():
     with query("at=2026-01-31T09:30:00.000Z") as reader:
         assert reader.timestamp("at") == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
