@@ -1,5 +1,6 @@
 """The queue of SQLite writers: order, timeout and release of locks."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -164,3 +165,25 @@ def test_a_write_that_must_not_wait_leaves_the_line_at_once(connection):
     assert time.monotonic() - began < LOCK_TIMEOUT / 2
     with connection.cursor() as cursor:
         assert cursor.execute("PRAGMA busy_timeout").fetchall() == [(LOCK_TIMEOUT * 1000,)]
+
+
+def test_a_thread_that_waits_too_late_leaves_no_lock_behind(connection, monkeypatch):
+    """The thread may not have begun to wait when its writer gives up and opens the file again."""
+    first, second = (WriterQueue(connection.queue.path) for _ in range(2))
+    first.acquire(10)
+    threads = []
+
+    def lock_late(file, operation):
+        if operation == fcntl.LOCK_EX:
+            threads.append(threading.current_thread())
+            time.sleep(0.1)
+        flock(file, operation)
+
+    flock = fcntl.flock
+    monkeypatch.setattr("fcntl.flock", lock_late)
+    with pytest.raises(OperationalError):
+        second.acquire(0.01)
+    first.release()
+    threads[0].join(10)
+
+    WriterQueue(connection.queue.path).acquire(1)

@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from django.db import OperationalError
@@ -15,6 +15,35 @@ from django.db.backends.sqlite3 import base
 Base: Any = base.DatabaseWrapper  # its stubs lack the methods that are overridden here
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
+
+
+class LockRequest(Thread):
+    """A thread that waits for the lock of a file, because flock() has no timeout.
+
+    The file belongs to the thread as soon as nobody waits for it any more. Otherwise, a thread that is slow to begin
+    could lock the file that has the same descriptor later, and nobody would release it.
+    """
+
+    def __init__(self, file: int) -> None:
+        super().__init__(daemon=True)
+        self.file = file
+        self.mutex = Lock()
+        self.has_lock = False
+        self.is_abandoned = False
+
+    def run(self) -> None:
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        with self.mutex:
+            self.has_lock = True
+            if self.is_abandoned:
+                os.close(self.file)
+
+    def wait_for_lock(self, seconds: float) -> bool:
+        """Return whether the lock is there after this time at most. If it is not, leave the file to the thread."""
+        self.join(seconds)
+        with self.mutex:
+            self.is_abandoned = not self.has_lock
+        return not self.is_abandoned
 
 
 class WriterQueue:
@@ -37,12 +66,9 @@ class WriterQueue:
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # flock() has no timeout: a thread waits for the lock, and we wait for the thread.
-            thread = Thread(target=fcntl.flock, args=[self.file, fcntl.LOCK_EX], daemon=True)
-            thread.start()
-            thread.join(seconds)
-            if thread.is_alive():
-                self.close()  # a lock that the thread gets later ends with the file
+            request = LockRequest(self.file)
+            request.start()
+            if not request.wait_for_lock(seconds):
                 self.file = self._open()
                 raise OperationalError("database is locked: the writers before this one took too long") from None
 
