@@ -25,7 +25,7 @@ FILTER_MESSAGE = "The filter of the knowledge base '{key}' cannot be used: {reas
 def find_base(key: str, owner_id: str) -> Entry | None:
     """Return the entry of a base that agents of this owner may search, or None."""
     entry = registry.find_staff_entry(Kind.KNOWLEDGE, key)
-    return entry if entry is not None and entry.owner_id in ("", owner_id) else None
+    return entry if entry is not None and entry.is_usable_by(owner_id) else None
 
 
 def find_base_problem(key: str, owner_id: str) -> str:

@@ -66,7 +66,7 @@ def split_reference(reference: str) -> tuple[str, str]:
 def find_tool(key: str, owner_id: str) -> Entry | None:
     """Return the entry of a tool that agents of this owner may use, or None."""
     entry = registry.find_staff_entry(Kind.MCP_TOOL, key)
-    return entry if entry is not None and entry.owner_id in ("", owner_id) else None
+    return entry if entry is not None and entry.is_usable_by(owner_id) else None
 
 
 def server_tools(server: str, owner_id: str) -> dict[str, Entry]:
@@ -75,7 +75,7 @@ def server_tools(server: str, owner_id: str) -> dict[str, Entry]:
     return {
         key.removeprefix(prefix): entry
         for key, entry in registry.staff_entries_of(Kind.MCP_TOOL).items()
-        if key.startswith(prefix) and entry.owner_id in ("", owner_id)
+        if key.startswith(prefix) and entry.is_usable_by(owner_id)
     }
 
 

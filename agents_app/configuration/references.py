@@ -248,7 +248,7 @@ def _with_staff_entry(warning: MissingReference, owner_id: str) -> MissingRefere
     if problem := acp_problem(kind, warning.key):
         return warning._replace(message=problem)
     entry = registry.find_staff_entry(kind, warning.key) or find_acp_entry(kind, warning.key)
-    return warning if entry is None or entry.owner_id not in ("", owner_id) else None
+    return None if entry is not None and entry.is_usable_by(owner_id) else warning
 
 
 def find_unregistered_references(

@@ -96,6 +96,10 @@ class Entry:
     ] = ()  # from the accepted definition: part, before and after
     unavailable_reason: str = ""  # a message for users if the entry cannot be used now
 
+    def is_usable_by(self, owner_id: str | None) -> bool:
+        """Return whether agents of an owner may use the entry. All may use one without an owner."""
+        return self.owner_id in ("", owner_id)
+
     @property
     def argument_names(self) -> tuple[str, ...]:
         """The parameters of a processor that an agent may set: all but the first, which is the text."""

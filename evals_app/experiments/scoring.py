@@ -23,7 +23,7 @@ MAX_SCORERS = 100  # that run at the same time for one experiment: 20 answers wi
 def find_scorer(key: str, owner_id: str) -> Entry | None:
     """Return the scorer with a key that an owner may use, or None."""
     entry = registry.find_staff_entry(Kind.SCORER, key) or registry.get(Kind.SCORER, key)
-    return entry if entry is not None and entry.owner_id in ("", owner_id) else None
+    return entry if entry is not None and entry.is_usable_by(owner_id) else None
 
 
 def missing_scorers(keys: Iterable[str], owner_id: str) -> list[str]:

@@ -67,11 +67,8 @@ class BaseRow:
 def base_rows(value: object, owner_id: str) -> list[BaseRow]:
     """Return the bases that agents of this owner may search, and those that a value names."""
     selected = value if isinstance(value, dict) else {}
-    entries = {
-        key: entry
-        for key, entry in registry.staff_entries_of(Kind.KNOWLEDGE).items()
-        if entry.owner_id in ("", owner_id)
-    }
+    bases = registry.staff_entries_of(Kind.KNOWLEDGE).items()
+    entries = {key: entry for key, entry in bases if entry.is_usable_by(owner_id)}
     return [base_row(key, entries.get(key), selected.get(key)) for key in sorted({*entries, *selected})]
 
 

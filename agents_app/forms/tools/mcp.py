@@ -95,7 +95,7 @@ def server_rows(value: object, owner_id: str) -> list[ServerRows]:
     entries = {
         key: entry
         for key, entry in registry.staff_entries_of(Kind.MCP_TOOL).items()
-        if entry.owner_id in ("", owner_id) and (key in selected or not entry.unavailable_reason)
+        if entry.is_usable_by(owner_id) and (key in selected or not entry.unavailable_reason)
     }
     same_names = find_same_names((tool.reference for tool in selected.values()), owner_id)
     servers: dict[str, list[SelectableTool]] = {}
