@@ -1,4 +1,4 @@
-"""Conditional requests with `If-Match` and `If-None-Match`."""
+"""Conditional changes with `If-Match`, and what the error says of the change that came before."""
 
 from __future__ import annotations
 

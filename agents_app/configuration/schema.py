@@ -202,8 +202,11 @@ def reject_ambiguous_id(agent_id: str) -> None:
         raise ConfigError([Issue("id", message)])
 
 
-def validate_new_agent(body: object) -> JSONObject:
-    """Return the whole configuration with `id` and `owner_id`, None if not sent. Raise ConfigError."""
+def validate_agent(body: object) -> JSONObject:
+    """Return the whole configuration of an agent with `id` and `owner_id`, None if not sent. Raise ConfigError.
+
+    The agent may exist: an ID that only a new agent must not have is valid.
+    """
     return {**defaults(), "owner_id": None, **validate_fields(AgentCreate, body)}
 
 

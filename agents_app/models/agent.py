@@ -129,7 +129,7 @@ class Agent(ConfigurationColumns):
         super().clean()
         known = {name: value for name, value in vars(self).items() if not hasattr(value, "resolve_expression")}
         body = {**schema.to_wire_dict(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
-        validate = schema.validate_new_agent if known.keys() >= set(schema.FIELDS) else schema.validate_partial
+        validate = schema.validate_agent if known.keys() >= set(schema.FIELDS) else schema.validate_partial
         validate(body)
         if self._state.adding:
             schema.reject_ambiguous_id(str(self.pk))

@@ -96,7 +96,7 @@ def archived_message(agent: Agent) -> str:
 
 
 def can_duplicate(request: HttpRequest, agent: Agent) -> bool:
-    """Return whether the user may create agents for any owner, this agent's or another."""
+    """Return whether the user may create agents for at least one owner, this agent's or another."""
     # The role for the agent is loaded with it, so that most pages take no query here.
     return has_role_for(request, agent, Role.EDITOR) or has_role_somewhere(request.user, Role.EDITOR)
 

@@ -32,8 +32,8 @@ from agents_app.configuration.schema import (
     collecting_issues,
     to_snapshot,
     to_wire_dict,
+    validate_agent,
     validate_config,
-    validate_new_agent,
 )
 from agents_app.configuration.unknown_names import find_unknown_in_config
 from agents_app.editing.archive_guard import AgentArchived
@@ -165,7 +165,7 @@ def parse_record(record: object) -> tuple[JSONObject, JSONObject | None, str | N
     live: JSONObject = {}
     draft = None
     with collecting_issues(issues):
-        live = validate_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
+        live = validate_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
     with collecting_issues(draft_issues):
         draft = None if record.get("draft") is None else validate_config(record["draft"])
     if issues := [*issues, *prefix_with_draft(draft_issues)]:
