@@ -84,7 +84,10 @@ class VariableInputs:
         if not isinstance(value, dict):
             return None
         properties, required = value.get("properties", {}), value.get("required", [])
-        if not isinstance(properties, Mapping) or not all(map(is_plain_name, properties)):
+        # Text that a person typed as JSON is described before it is validated.
+        if not isinstance(properties, Mapping) or not isinstance(required, list):
+            return None
+        if not all(map(is_plain_name, properties)):
             return None
         rows = [VariableRow.describe(name, item, is_required=name in required) for name, item in properties.items()]
         inputs = cls(rows, value.get("type") == "object")

@@ -86,3 +86,13 @@ def test_an_invalid_declaration_is_an_error_of_the_field(editor, agent, variable
 
     assert response.status_code == 422
     assert message in str(response.context["form"].errors["request_context_schema"])
+
+
+@pytest.mark.parametrize("required", ["null", "5", '{"tone": true}', '"tone"'])
+def test_a_schema_that_is_not_valid_stays_json_when_its_fields_are_asked_for(editor, agent, required):
+    text = f'{{"properties": {{"tone": {{}}}}, "required": {required}}}'
+    sent = editor_form(agent, request_context_schema=text, show="request_context_schema:fields")
+
+    html = editor.post(reverse("agents:fields", args=[agent.pk]), sent).content.decode()
+
+    assert '"required"' in form_data(html)["request_context_schema"]
