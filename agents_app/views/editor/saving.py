@@ -96,12 +96,14 @@ def save_form(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> Sa
         row = lock_agent(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
         if conflict := form.find_conflict(row, publishes=publishes):
             return SaveOutcome(conflict=conflict)
+        # Before the question, or it would be asked about a merge that cannot be saved.
+        fields = form.fields_to_save(row)
         if publishes and not form.is_confirmed:
             others = versions_of_others(find_draft_versions(row), request.user)
             if others:
                 return SaveOutcome(others=others)
         save = publish_locked if publishes else save_draft_locked
-        return SaveOutcome(save(row, form.fields_to_save(row)))
+        return SaveOutcome(save(row, fields))
 
 
 def render_edit_conflict(request: HttpRequest, agent: Agent, form: ExistingAgentForm, conflict: str) -> HttpResponse:

@@ -294,3 +294,16 @@ def test_a_merged_save_loads_the_page_again(editor, agent, apart):
 
     assert '"reload": true' in answer["HX-Trigger"]
     assert "Draft v4 saved" in editor.get(address(agent)).content.decode()
+
+
+def test_a_merge_that_is_not_valid_is_reported_before_versions_of_others_are_asked_about(publisher, editor, agent):
+    Agent.objects.get(pk=agent.pk).edit({"memory": {"options": {"workingMemory": {"enabled": True}}}})
+    mine = editor_form(agent, **{"memory-options.workingMemory.template": "# Guest"})
+    theirs = editor_form(agent, publish="no", **{"memory-options.workingMemory.schema": '{"type": "object"}'})
+    editor.post(address(agent), theirs)
+
+    answer = publisher.post(address(agent), {**mine, "merge": "yes", "keep_on": overwrite(agent, "yes")})
+
+    assert answer.status_code == 422
+    assert "Give a template or a schema, not both." in answer.content.decode()
+    assert Agent.objects.with_versions().get(pk=agent.pk).active_version.version_number == 2
