@@ -173,9 +173,9 @@ class AgentEditForm(EditorSections):
         if not isinstance(steps, int) or steps < 1:
             self.add_error("durable_steps", "This must be a whole number above 0.")
             return self.base["durable"]
-        # Unchanged if the number is: the stored object may have more members.
+        # The stored object may have more members, for which there is no input.
         stored = self.base["durable"]
-        return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
+        return {**(stored if isinstance(stored, dict) else {}), "maxSteps": steps}
 
     def compose_memory(self, cleaned: dict[str, Any]) -> object:
         """Return the memory of the chosen kind. A page of the previous release has no kind and knows only keys."""

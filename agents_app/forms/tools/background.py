@@ -31,6 +31,7 @@ USES = [
     (FOREGROUND, "If the model asks for it"),
     ("never", "Never"),
 ]
+INPUTS = ("enabled", "disposition", "timeoutMs", "maxRetries")  # the members of a choice that a row has inputs for
 WHOLE_NUMBER = re.compile(r"[0-9]{1,8}")
 DECIMAL_NUMBER = re.compile(r"[0-9]{1,8}(\.[0-9]{1,3})?")
 INVALID_TIMEOUT_MESSAGE = "The seconds of {key} are not a number. Use a number such as 600, or leave the input blank."
@@ -139,7 +140,7 @@ def compose_use(data: FormData, key: str, before: object, errors: list[InputErro
         return before
     if use not in (DEFERRED, AWAITED, FOREGROUND):
         return False if use == "never" else None
-    choice = {name: item for name, item in (before if isinstance(before, dict) else {}).items() if name == "ordered"}
+    choice = {name: item for name, item in before.items() if name not in INPUTS} if isinstance(before, dict) else {}
     choice["enabled"] = True
     if use != DEFERRED:
         choice["disposition"] = use

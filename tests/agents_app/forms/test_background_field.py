@@ -59,14 +59,15 @@ def test_each_tool_has_a_choice_with_figures(publisher):
 
 
 def test_members_without_an_input_stay_and_no_choice_is_no_value(publisher):
-    config = {"tools": {"calculator": {"enabled": True, "ordered": True}, "gone": {"timeoutMs": 5000}}, "note": 1}
+    choice = {"enabled": True, "ordered": True, "reason": "slow"}
+    config = {"tools": {"calculator": choice, "gone": {"timeoutMs": 5000}}, "note": 1}
     agent = AgentFactory(tools=["calculator"], background_tasks=config)
 
     save(publisher, agent, {"background-timeout-calculator": "1.5"})
     stored = Agent.objects.get().background_tasks
     save(publisher, AgentFactory(id="plain", tools=["calculator"]), {})
 
-    assert stored["tools"]["calculator"] == {"enabled": True, "ordered": True, "timeoutMs": 1500}
+    assert stored["tools"]["calculator"] == {**choice, "timeoutMs": 1500}
     assert stored["tools"]["gone"] == {"timeoutMs": 5000}
     assert stored["note"] == 1
     assert Agent.objects.get(pk="plain").background_tasks is None

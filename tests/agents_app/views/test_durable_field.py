@@ -48,6 +48,14 @@ def test_a_limit_that_cannot_be_used_is_refused(publisher, mode, steps, message)
     assert Agent.objects.get().durable is None
 
 
+def test_a_new_limit_keeps_the_other_members(publisher):
+    agent = AgentFactory(durable={"maxSteps": 3, "reason": "long orders"})
+
+    send(publisher, agent, durable_steps="4")
+
+    assert Agent.objects.get().durable == {"maxSteps": 4, "reason": "long orders"}
+
+
 def test_a_page_of_an_earlier_release_changes_nothing(publisher):
     agent = AgentFactory(durable={"maxSteps": 3})
     data = editor_form(agent, publish="yes", name="Doorman")
