@@ -19,7 +19,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
-from agents_app.forms.objects.members import format_text_or_json, parse_text_or_json
+from agents_app.forms.objects.members import format_text_or_json, is_line, parse_text_or_json
 from agents_app.registry import Entry, Kind, registry
 
 CONDITION_LABELS = {
@@ -81,14 +81,17 @@ def base_row(key: str, entry: Entry | None, choice: object) -> BaseRow:
 
 
 def simple_conditions(value: object) -> list[Condition] | None:
-    """Return the conditions of a filter, or None if it has combinations that the inputs cannot show."""
+    """Return the conditions of a filter, or None if it has combinations or values that the inputs cannot show."""
     conditions: list[Condition] = []
     for key, operand in value.items() if isinstance(value, dict) else ():
         operators = operand if isinstance(operand, dict) else {"$eq": operand}
         for operator, item in operators.items():
             if key.startswith("$") or operator not in CONDITION_LABELS or isinstance(item, dict | list):
                 return None
-            conditions.append(Condition(key, operator, format_text_or_json(item)))
+            text = format_text_or_json(item)
+            if not is_line(text):  # a browser would change it
+                return None
+            conditions.append(Condition(key, operator, text))
     return conditions
 
 

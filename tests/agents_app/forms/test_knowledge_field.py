@@ -1,6 +1,8 @@
 """The knowledge bases of an agent in the editor's form."""
 
-from agents_app.forms.tools.knowledge import compose_knowledge
+import pytest
+
+from agents_app.forms.tools.knowledge import base_rows, compose_knowledge
 
 STORED = {"handbook": {"filter": {"audience": "staff"}, "topK": 3}}
 
@@ -33,3 +35,15 @@ def test_blank_inputs_remove_the_filter_and_the_number_of_passages():
     sent |= {f"knowledge-{part}-handbook": [""] for part in ("key", "operator", "value")}
 
     assert compose_knowledge(sent, STORED) == {"handbook": {}}
+
+
+@pytest.mark.django_db
+def test_a_value_of_several_lines_stays_as_it_is_stored():
+    stored = {"handbook": {"filter": {"audience": "staff\nguests"}}}
+    (row,) = base_rows(stored, "")
+    sent = {"knowledge": "shown", "knowledge-base": ["handbook"], "knowledge-top-handbook": row.top_k}
+    for part in ("key", "operator", "value"):  # as a browser sends them, on one line
+        values = [getattr(condition, part).replace("\n", "") for condition in row.conditions]
+        sent |= {f"knowledge-{part}-handbook": values}
+
+    assert compose_knowledge(sent, stored) == stored
