@@ -49,7 +49,7 @@ class AgentListRow:
 
     agent: Agent
     status: AgentStatus
-    updated_by: str
+    updated_by: str | None  # blank for the system, None if nobody is recorded
     tags: Sequence[str]
     name: Sequence[SnippetPart]
     description: Sequence[SnippetPart]
@@ -84,7 +84,7 @@ def build_rows(agents: AgentQuerySet, ids: Sequence[str], search: str) -> list[A
     ]
 
 
-def build_agent_row(agent: ListedAgent, status: AgentStatus, author: str, search: str) -> AgentListRow:
+def build_agent_row(agent: ListedAgent, status: AgentStatus, author: str | None, search: str) -> AgentListRow:
     """Return the row of an agent with the annotation `tags_json`."""
     pattern = word_pattern(search)
     matching_id = highlight(agent.pk, pattern)

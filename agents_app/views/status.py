@@ -77,17 +77,27 @@ def build_draft(head: AgentVersion, steps: dict[int, DraftStep], published_at: d
     return Draft(max(1, count), number if count else None, published_at is not None and published_at > started_at)
 
 
-def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
-    """Return the author of the last save or publication of each agent, with at most one query."""
+def last_changed_by(agents: Sequence[Agent]) -> dict[str, str | None]:
+    """Return who changed each agent last, with at most one query. Blank is the system.
+
+    None for a change that leaves no record of who made it, such as one of the owner or a discarded draft.
+    """
     heads = {agent.pk: get_head_version(agent) for agent in agents}
-    authors: dict[str, str] = {pk: head.author_name for pk, head in heads.items()}
-    # It is newer than the head only after a publication, an archiving or a change of the owner.
-    published = [agent.pk for agent in agents if agent.updated_at > heads[agent.pk].created_at]
-    if published:
-        newest = Agent.objects.filter(pk__in=published).order_by().values(newest=Subquery(latest_activation("pk")))
+    records = {pk: (head.created_at, head.author_name) for pk, head in heads.items()}
+    moved = [agent.pk for agent in agents if agent.updated_at > heads[agent.pk].created_at]
+    if moved:
+        newest = Agent.objects.filter(pk__in=moved).order_by().values(newest=Subquery(latest_activation("pk")))
         activations = Activation.objects.filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
-        authors |= {pk: name for pk, name, time in activations if time > heads[pk].created_at}
-    return authors
+        records |= {pk: (time, name) for pk, name, time in activations if time > heads[pk].created_at}
+    return {agent.pk: author_of_last_change(agent, *records[agent.pk]) for agent in agents}
+
+
+def author_of_last_change(agent: Agent, recorded_at: datetime, author_name: str) -> str | None:
+    """Return who changed an agent last. The newest record of a save or a publication has a time and an author."""
+    if agent.archived_at is not None:  # nothing changes while it is archived
+        return agent.archived_by_name
+    # A save or a publication sets `updated_at` to the time of its record.
+    return author_name if agent.updated_at <= recorded_at else None
 
 
 def latest_activation(column: str) -> QuerySet[Activation, Any]:

@@ -3,12 +3,14 @@
 import re
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from access_app.role import Role
+from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import change
+from agents_app.models import Agent
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
 
@@ -70,6 +72,27 @@ def test_a_row_names_the_last_author(viewer, agent):
         agent.versions.get(version_number=1).activate()
 
     assert viewer.get(LIST).context["listing"].rows[0].updated_by == "bob"
+
+
+def test_a_row_of_an_archived_agent_names_who_archived_it(viewer):
+    with change(actor=member(Role.EDITOR, username="ann")):
+        agent = AgentFactory()
+    with change(actor=member(Role.PUBLISHER, username="bob")), transaction.atomic():
+        archive_locked(Agent.objects.get_locked(agent.pk))
+
+    assert viewer.get(LIST, {"status": "archived"}).context["listing"].rows[0].updated_by == "bob"
+
+
+def test_a_row_names_nobody_for_a_change_of_which_no_author_is_recorded(viewer):
+    with change(actor=member(Role.EDITOR, username="ann")):
+        agent = AgentFactory()
+    draft(agent, name="Porter")
+    Agent.objects.get().head_version.remove()
+
+    answer = viewer.get(LIST)
+
+    assert answer.context["listing"].rows[0].updated_by is None
+    assert "by ann" not in page_words(answer)
 
 
 def test_search_covers_instructions_and_shows_a_snippet(viewer):
