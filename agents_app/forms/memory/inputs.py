@@ -39,7 +39,9 @@ class MemoryInput:
     def format(self, value: object) -> str:
         """Return the text of a stored value."""
         if self.kind == "switch":
-            return "on" if value and not (isinstance(value, dict) and value.get("enabled") is False) else ""
+            # An object without options of its own has the defaults, so it is on too.
+            is_on = value.get("enabled") is not False if isinstance(value, dict) else bool(value)
+            return "on" if is_on else ""
         if value is None or (self.kind == "choice" and value == self.default):
             return ""
         if isinstance(value, str):

@@ -48,6 +48,22 @@ def test_the_options_come_one_by_one(publisher):
     }
 
 
+@pytest.mark.parametrize("part", ["options.workingMemory", "options.generateTitle", "observationalMemory"])
+def test_a_part_without_options_of_its_own_is_on(publisher, part):
+    memory = {"options": {}}
+    parents, _, last = part.rpartition(".")
+    (memory[parents] if parents else memory)[last] = {}
+    agent = AgentFactory(memory=memory)
+
+    form = publisher.get(reverse("agents:edit", args=[agent.pk])).context["form"]
+    send(publisher, agent, **{f"memory-{part}": ""})
+
+    assert [section.switch.name for section in form.memory_sections if section.switch and section.is_on] == [
+        f"memory-{part}"
+    ]
+    assert Agent.objects.get().memory == {"options": {}}
+
+
 def test_a_changed_option_keeps_members_without_an_input(publisher):
     agent = AgentFactory(memory=FULL)
 
