@@ -50,6 +50,11 @@ class SelectableTool:
         return self.is_selected and (self.entry is None or not self.entry.definition_hash)
 
     @property
+    def has_approval_choice(self) -> bool:
+        """True if the agent may add the need for approval: the tool is known, and its server does not ask already."""
+        return self.entry is not None and not self.entry.requires_approval
+
+    @property
     def differences(self) -> list[PartDifference]:
         """The parts that changed since the definition was accepted."""
         return [*part_differences(self.entry)] if self.entry and self.is_changed else []
@@ -115,18 +120,22 @@ def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner
 def compose_selection(data: FormData, base: JSONValue) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = {tool.key: tool for tool in selected_tools(base)}
+    servers: JSONObject = base if isinstance(base, dict) else {}
     approved, accepted = {*get_submitted_list(data, "mcp-approval")}, {*get_submitted_list(data, "mcp-accept")}
-    value: JSONObject = {}
+    # A stored server without tools has no row, so it stays, or a form that nobody changed would have a change.
+    value: JSONObject = {key: {**choice, "tools": {}} for key, choice in servers.items() if choice.get("tools") == {}}
     selected = dict.fromkeys(get_submitted_list(data, "mcp-tool"))
     for key in selected:
-        server, _, name = key.partition("_")
-        known = base.get(server, {}) if isinstance(base, dict) else {}
+        # A stored key is not divided: the API accepts an underscore in the key of a server that does not exist.
+        tool = stored.get(key)
+        server, name = (tool.server, tool.name) if tool else key.partition("_")[::2]
+        known = servers.get(server, {})
         if f"{server}_{ALL_TOOLS}" in selected:  # the tool, too, is one of all
             value[server] = known
             continue
-        before = stored[key].options if key in stored else {}
+        before = tool.options if tool else {}
         # The stored hash stays until somebody accepts the new definition.
-        sent = data.get(f"mcp-hash-{key}", "") if key not in stored or key in accepted else ""
+        sent = data.get(f"mcp-hash-{key}", "") if tool is None or key in accepted else ""
         choice = value.setdefault(server, {**known, "tools": {}})
         choice["tools"][name] = compose_options(before, sent, needs_approval=key in approved)
     return value or None

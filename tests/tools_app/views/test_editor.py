@@ -90,6 +90,18 @@ def test_options_that_the_page_does_not_show_are_kept(publisher, office):
     assert stored == agent.mcp_clients
 
 
+def test_the_need_for_approval_stays_where_the_page_has_no_checkbox_for_it(publisher, office):
+    McpServer.objects.update(approval=McpServer.Approval.ALWAYS)
+    hashes = {name: item.hash for name, item in office.definitions.items()}
+    tools = {"add": {"hash": hashes["add"], "requireApproval": True}, "send": {"hash": hashes["send"]}}
+    gone = {"copy": {"requireApproval": True}}
+    agent = AgentFactory(mcp_clients={"office": {"tools": tools}, "gone": {"tools": gone}})
+
+    stored = save(publisher, agent, name=["Doorman"])
+
+    assert stored == {"office": {"tools": tools}, "gone": {"tools": gone}}
+
+
 def test_a_changed_and_a_gone_tool_are_marked_and_a_change_is_accepted(publisher, office):
     agent = AgentFactory(mcp_clients={"office": {}})
     before = agent.mcp_clients["office"]["tools"]["add"]["hash"]
