@@ -121,6 +121,13 @@ def is_accepted(entry: Entry, digest: str) -> bool:
     return entry.definition_hash == entry.accepted_hash and (not digest or entry.is_accepted_for_all)
 
 
+def complete_fields(fields: JSONObject, owner_id: str) -> JSONObject:
+    """Return validated fields of a configuration, with `mcp_clients` completed if it is among them."""
+    if "mcp_clients" not in fields:
+        return fields
+    return {**fields, "mcp_clients": complete(fields["mcp_clients"], owner_id)}
+
+
 def complete(value: JSONValue, owner_id: str) -> object:
     """Return a validated value with the tools of each server listed by name, and the hash of each definition.
 

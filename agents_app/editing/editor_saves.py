@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentcms.wire.json_types import JSONObject
+from agents_app.configuration.mcp_clients import complete_fields
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
@@ -22,6 +23,7 @@ def publish_locked(row: Agent, fields: JSONObject) -> Version | None:
     `Agent.edit` would start from the live version and leave a draft alone. Return the live version, or None if it was
     live before.
     """
+    fields = complete_fields(fields, row.owner_id)
     if row.has_changes(fields):
         with change(publish=True):
             row.write_locked(fields)

@@ -219,8 +219,7 @@ class Agent(ConfigurationColumns):
     def edit_locked(self, fields: JSONObject) -> Version | None:
         """Do what `edit` does for validated fields of a row that `get_locked()` locked in this transaction."""
         reject_archived(self)
-        if "mcp_clients" in fields:
-            fields = {**fields, "mcp_clients": mcp_clients.complete(fields["mcp_clients"], self.owner_id)}
+        fields = mcp_clients.complete_fields(fields, self.owner_id)
         # To publish the head would publish the draft of somebody else with the edit.
         if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)

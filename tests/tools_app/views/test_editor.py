@@ -73,6 +73,20 @@ def test_tools_are_selected_with_their_hashes_and_removed(publisher, office):
     assert Agent.objects.with_versions().get().active_version.version_number == 3
 
 
+@pytest.mark.parametrize("publish", ["yes", "no"])
+def test_a_save_lists_the_tools_of_a_server_that_was_added_since(publisher, request, publish):
+    agent = AgentFactory(mcp_clients={"office": {}, "gone": {"tools": {"copy": {}}}})
+    office = request.getfixturevalue("office")
+    data = form_data(page(publisher, agent))
+    data.setlist("mcp-tool", ["office_*"])
+    data["publish"] = publish
+
+    publisher.post(reverse("agents:edit", args=[agent.pk]), dict(data.lists()))
+
+    hashes = {name: {"hash": item.hash} for name, item in office.definitions.items()}
+    assert Agent.objects.get().mcp_clients == {"office": {"tools": hashes}}
+
+
 def test_the_page_shows_each_tool_with_description_and_schema(publisher, office):
     text = page(publisher, AgentFactory())
 
