@@ -189,7 +189,7 @@ def render_saved(request: HttpRequest, agent: Agent, version: Version | None, fo
     After a save without changes, fields that show an older head keep it as their base.
     """
     message = save_message(agent, version)
-    undo = undo_publication_url(agent, version) if version and version.id == agent.active_version_id else ""
+    undo = undo_url_of_save(agent, version) if version and version.id == agent.active_version_id else ""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("agents:edit", agent.pk)
@@ -208,7 +208,7 @@ def render_saved(request: HttpRequest, agent: Agent, version: Version | None, fo
     return trigger_client_event(response, "agent-saved", detail)
 
 
-def undo_publication_url(agent: Agent, version: Version) -> str:
+def undo_url_of_save(agent: Agent, version: Version) -> str:
     """Return the URL that undoes the publication of this version, or an empty text if nothing was live before."""
     newest = Activation.objects.filter(agent=agent, to_version_id=version.id, from_version_id__isnull=False).first()
     return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
