@@ -16,9 +16,12 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
-from evals_app.models import DeletedScorer, ReleaseGate, Scorer, ScorerVersion
+from evals_app.models import DeletedScorer, Experiment, ReleaseGate, Scorer, ScorerVersion
 from evals_app.scorers.schema import reject_invalid_scorer
 from evals_app.scorers.table import scorer_table
+
+EXPERIMENT_MESSAGE = "An experiment that has not ended uses this {what}. Wait until it ends, or cancel it."
+EXPERIMENT_COLUMNS = ("scorer_versions", "target_type", "target_id", "version_number")
 
 
 def create_scorer(snapshot: JSONObject, *, owner_id: str, author: str, **fields: Any) -> Scorer:
@@ -48,16 +51,35 @@ def lock_scorer(scorer_id: str) -> Scorer:
 
 @transaction.atomic
 def delete_scorer(scorer_id: str) -> None:
-    """Delete a scorer with its versions. Raise Conflict if a gate uses it: no other version could meet the gate."""
+    """Delete a scorer with its versions. Raise Conflict if a gate or an experiment that has not ended uses it.
+
+    No version could meet the gate any more, and the other answers of the experiment would have no score.
+    """
     row = lock_scorer(scorer_id)
     gates = ReleaseGate.objects.filter(scorer=row.pk)
     # Gates of other teams may name the same ID, but it does not resolve to this scorer.
     of_team = Q(agent__owner_id=row.owner_id) | Q(agent=None, owner_id=row.owner_id)  # an agent may have moved there
     if (gates if row.owner_id == SHARED_OWNER else gates.filter(of_team)).exists():
         raise Conflict("A release gate uses this scorer. Delete the gate first.", "scorer_in_use")
+    if versions_in_experiments(row):
+        raise Conflict(EXPERIMENT_MESSAGE.format(what="scorer"), "scorer_in_use")
     DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
     row.delete()
     transaction.on_commit(scorer_table.invalidate)
+
+
+def versions_in_experiments(row: Scorer) -> set[int]:
+    """Return the numbers of the versions of a scorer that experiments score by, or test, and that have not ended."""
+    # One that a program outside drives may never end, and would keep its scorers for ever. A cancelled one ends soon.
+    experiments = Experiment.objects.unfinished().filter(is_external=False, cancel_requested_at=None)
+    if row.owner_id != SHARED_OWNER:
+        # Items of other teams may name the same ID, but it does not resolve to this scorer.
+        experiments = experiments.filter(dataset__owner_id=row.owner_id)
+    numbers: set[int] = set()
+    for pinned, kind, key, number in experiments.values_list(*EXPERIMENT_COLUMNS):
+        numbers |= {pinned[row.pk]} if row.pk in pinned else set()
+        numbers |= {number} if (kind, key) == (Experiment.Target.SCORER, row.pk) else set()
+    return numbers
 
 
 def change_scorer(scorer_id: str, change: JSONObject, *, author: str, **fields: Any) -> Scorer:
@@ -162,10 +184,12 @@ def add_restored_version(scorer_id: str, version: ScorerVersion, author: str) ->
 
 @transaction.atomic
 def delete_version(row: Scorer, version: ScorerVersion) -> None:
-    """Delete a version. Raise Conflict for the live version and the draft."""
+    """Delete a version. Raise Conflict for the live version, the draft, and one that an unfinished experiment uses."""
     locked = lock_scorer(row.pk)  # or the version could go live meanwhile
     if version.pk in (locked.live_id, locked.head_id):
         raise Conflict(
             "The live version and the newest one cannot be deleted. Publish another version first.", "in_use"
         )
+    if version.version_number in versions_in_experiments(locked):
+        raise Conflict(EXPERIMENT_MESSAGE.format(what="version"), "in_use")
     version.delete()

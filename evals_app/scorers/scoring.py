@@ -19,6 +19,11 @@ from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, scorer_argume
 
 log = logging.getLogger(__name__)
 
+MISSING_VERSION_MESSAGE = (
+    "Version {version} of the scorer '{key}' was deleted, or the dataset moved to a team without this scorer. Start "
+    "another experiment."
+)
+
 
 async def score_answer(
     scorer_key: str, version: int | None, answer: Answer, owner_id: str | None = None
@@ -32,6 +37,8 @@ async def score_answer(
     with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
         if stored is not None:
             return await score_by_snapshot(stored.snapshot, answer, stored.version_number)
+        if version is not None:
+            return ScoreResult(error=MISSING_VERSION_MESSAGE.format(key=scorer_key, version=version))
         return await score_by_registered(scorer_key, answer)
 
 
