@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
-from agentcms.wire.json_types import JSONObject, JSONValue
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_blocking
@@ -56,6 +56,11 @@ async def score_by_pipeline(config: JSONObject, answer: Answer) -> ScoreResult:
     if not low <= score <= high:
         raise ScorerError(f"The pipeline gave {score:g}, which is not between {low:g} and {high:g}.")
     return ScoreResult(score, reason_of_step(results.get(REASON_STEP)), results, label_of(config, score))
+
+
+def has_prompt(settings: JSONMapping) -> bool:
+    """Return whether a step of a pipeline asks the model. Otherwise they are all functions."""
+    return any((settings.get(name) or {}).get("prompt") for name in PIPELINE_STEPS)
 
 
 async def run_step(config: JSONObject, name: str, answer: Answer, results: JSONObject) -> Any:
