@@ -72,11 +72,7 @@ class BaseForm(SeenForm, forms.ModelForm):
         return [*local_embedders().items()]
 
     def save_settings(self) -> None:
-        """Store the settings of an existing base, inside a transaction. Raise NotFound if it was deleted meanwhile.
-
-        Its index stays what a job may have made of it.
-        """
-        KnowledgeBase.objects.get_locked(self.instance.pk)
+        """Store the settings of an existing base, which is locked. Its index stays what a job may have made of it."""
         names = [name for name in self.fields if name != "seen"]
         self.instance.save(update_fields=[*names, "updated_at"])
         self.instance.refresh_from_db(fields=["index"])

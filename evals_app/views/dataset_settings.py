@@ -18,6 +18,7 @@ from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
+from evals_app.datasets.changes import lock_dataset
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
@@ -31,9 +32,13 @@ GATE_MESSAGE = "A release gate uses this dataset. Delete the gate first."
 
 @require_http_methods(GET_POST)
 @login_required
+@transaction.atomic
 def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Change the name, the description, the schemas, the scorers and the agents of a dataset."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
+    if request.method == "POST":
+        lock_dataset(dataset.pk)  # or a change between the check of the form and this one would be lost
+        dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
     form = DatasetForm(request.POST if request.method == "POST" else None, dataset)
     if form.is_bound and form.is_valid():
         try:
@@ -41,7 +46,7 @@ def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
             # The page asks for agents. A dataset for workflows or scorers, which the API creates, keeps its type.
             if columns["target_ids"] and not dataset.target_type:
                 columns["target_type"] = Experiment.Target.AGENT
-            changed = change_as_editor(request, dataset.pk, columns)
+            changed = change_settings(dataset.pk, columns)
             unknown = " ".join(name.message for name in find_unknown_scorers(changed))
             messages.success(request, f"The settings were saved. {unknown}".rstrip())
             return redirect("evals:dataset", dataset.pk)

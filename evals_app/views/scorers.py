@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -96,10 +97,15 @@ def create_scorer_page(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(GET_POST)
 @login_required
+@transaction.atomic
 def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
     """Change a scorer: save a draft, or publish the change."""
     publish = request.POST.get("publish") == "yes"
-    row = get_page_scorer(request, scorer_id, Role.PUBLISHER if publish else Role.EDITOR)
+    role = Role.PUBLISHER if publish else Role.EDITOR
+    row = get_page_scorer(request, scorer_id, role)
+    if request.method == "POST":
+        changes.lock_scorer(row.pk)  # or a change between the check of the form and this one would be lost
+        row = get_page_scorer(request, scorer_id, role)
     form = ScorerForm(request.POST or None, row=row)
     if form.is_valid():
         before = row.head.snapshot if row.head else {}

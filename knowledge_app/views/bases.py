@@ -91,20 +91,23 @@ def create_base(form: BaseForm) -> KnowledgeBase:
 
 @require_http_methods(GET_POST)
 @login_required
+@transaction.atomic
 def edit(request: HttpRequest, key: str) -> HttpResponse:
     """Change the settings of a base. Another embedder or chunk size builds another index."""
     base = get_page_base(request, key, Role.PUBLISHER)
+    if request.method == "POST":
+        try:
+            # Locked, or a change between the check of the form and this one would be lost.
+            base = KnowledgeBase.objects.get_locked(base.pk)
+        except NotFound as error:
+            messages.error(request, error.error)
+            return redirect("knowledge:list")
     form = BaseForm(request.POST or None, instance=base, owners=[])
     if not form.is_valid():
         return render_settings(request, form, base)
-    try:
-        with transaction.atomic():
-            form.save_settings()
-            if base.is_outdated:
-                enqueue_reindexing(base, request.user)
-    except NotFound as error:
-        messages.error(request, error.error)
-        return redirect("knowledge:list")
+    form.save_settings()
+    if base.is_outdated:
+        enqueue_reindexing(base, request.user)
     messages.success(request, f"{base.name} was saved.")
     return redirect("knowledge:view", base.key)
 

@@ -28,6 +28,17 @@ def move_before(monkeypatch, module):
     monkeypatch.setattr(module, "parse_dataset_change", move)
 
 
+def move_before_lock(monkeypatch, module):
+    """Move the dataset while a request, whose role is checked, waits for its lock."""
+    lock_dataset = module.lock_dataset
+
+    def move(dataset_id):
+        Dataset.objects.update(owner_id="sales")
+        return lock_dataset(dataset_id)
+
+    monkeypatch.setattr(module, "lock_dataset", move)
+
+
 def test_a_patch_is_refused(monkeypatch):
     dataset = make_dataset(owner_id="support")
     caller = Caller(api_key(member("editor", "support")))
@@ -43,13 +54,12 @@ def test_a_patch_is_refused(monkeypatch):
 def test_settings_of_the_page_are_refused(monkeypatch, client):
     dataset = make_dataset(owner_id="support")
     client.force_login(member("editor", "support"))
-    move_before(monkeypatch, pages)
+    move_before_lock(monkeypatch, pages)
 
     answer = client.post(f"/datasets/{dataset.pk}/settings", {"name": "Changed"})
 
-    assert answer.status_code == 404
     dataset.refresh_from_db()
-    assert (dataset.owner_id, dataset.name) == ("sales", "Support")
+    assert (answer.status_code, dataset.name) == (404, "Support")
 
 
 @pytest.mark.parametrize(
@@ -67,13 +77,7 @@ def test_changes_of_items_are_refused(method, path, body, monkeypatch):
     dataset = make_dataset("One", owner_id="support")
     item = str(dataset.items.get().pk)
     caller = Caller(api_key(member("publisher", "support")))
-    lock_dataset = changes.lock_dataset
-
-    def move(dataset_id):
-        Dataset.objects.update(owner_id="sales")
-        return lock_dataset(dataset_id)
-
-    monkeypatch.setattr(changes, "lock_dataset", move)
+    move_before_lock(monkeypatch, changes)
     sent = json.loads(json.dumps(body).replace("{item}", item))
 
     answer = caller.call(method, f"/api/datasets/support/{path.format(item=item)}", sent)

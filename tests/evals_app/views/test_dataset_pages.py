@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 
 from evals_app.datasets.changes import add_items, change_item, delete_items
 from evals_app.models import Dataset, ItemVersion, ReleaseGate
-from evals_app.views import items
+from evals_app.views import dataset_settings, items
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, MembershipFactory, member
 
@@ -142,6 +142,22 @@ def test_settings_that_somebody_changed_meanwhile_are_replaced_only_on_purpose(c
     client.post(path, {**mine, "seen": seen(refused)})
     support.refresh_from_db()
     assert (support.name, support.description) == ("Mine", "")
+
+
+def test_settings_that_somebody_changes_while_they_are_saved_are_not_replaced(client, editor, support, monkeypatch):
+    mine = {"name": "Mine", "seen": seen(text(client.get(f"{ONE}/settings")))}
+    lock = dataset_settings.lock_dataset
+
+    def wait_for_lock(dataset_id):
+        Dataset.objects.update(name="Theirs")
+        return lock(dataset_id)
+
+    monkeypatch.setattr(dataset_settings, "lock_dataset", wait_for_lock)
+
+    text(client.post(f"{ONE}/settings", mine), 422)
+
+    support.refresh_from_db()
+    assert support.name == "Theirs"
 
 
 def seen(page):

@@ -216,6 +216,23 @@ def test_a_scorer_that_somebody_changed_meanwhile_is_replaced_only_on_purpose(cl
     assert refunds.head.snapshot["name"] == "Mine"
 
 
+def test_a_scorer_that_somebody_changes_while_it_is_saved_is_not_replaced(client, publisher, refunds, monkeypatch):
+    opened = seen(text(client.get("/scorers/refunds/edit")))
+    lock = changes.lock_scorer
+
+    def wait_for_lock(scorer_id):
+        monkeypatch.setattr(changes, "lock_scorer", lock)
+        changes.change_scorer("refunds", {"name": "Theirs"}, author="tom")
+        return lock(scorer_id)
+
+    monkeypatch.setattr(changes, "lock_scorer", wait_for_lock)
+
+    text(client.post("/scorers/refunds/edit", {**INCLUDES, "name": "Mine", "seen": opened}), 422)
+
+    refunds.refresh_from_db()
+    assert refunds.head.snapshot["name"] == "Theirs"
+
+
 def seen(page):
     """Return what the form on a page was rendered with."""
     return page.partition('name="seen" value="')[2].partition('"')[0]

@@ -8,6 +8,7 @@ from access_app.role import Role
 from knowledge_app.documents.adding import add_text
 from knowledge_app.forms import BaseForm
 from knowledge_app.models import Document, KnowledgeBase, KnowledgeIndex
+from knowledge_app.models.knowledge_base import KnowledgeBaseQuerySet
 from knowledge_app.views import bases
 from knowledge_app.views.bases import create_base
 from tests.factories import AgentFactory, member
@@ -96,6 +97,24 @@ def test_settings_that_somebody_changed_meanwhile_are_replaced_only_on_purpose(b
     publisher.post(path, {**fields, "description": "Mine.", "seen": seen(refused.content.decode())})
     base.refresh_from_db()
     assert (base.chunk_size, base.description) == (1000, "Mine.")
+
+
+def test_settings_that_somebody_changes_while_they_are_saved_are_not_replaced(base, monkeypatch):
+    publisher, path = browser(Role.PUBLISHER), f"{PAGE}/settings"
+    fields = {"name": "Mine", "embedder": "local/words", "chunk_size": 1000, "chunk_overlap": 100}
+    opened = seen(publisher.get(path).content.decode())
+    get_locked = KnowledgeBaseQuerySet.get_locked
+
+    def wait_for_lock(bases, base_id):
+        KnowledgeBase.objects.update(name="Theirs")
+        return get_locked(bases, base_id)
+
+    monkeypatch.setattr(KnowledgeBaseQuerySet, "get_locked", wait_for_lock)
+
+    refused = publisher.post(path, {**fields, "seen": opened})
+
+    base.refresh_from_db()
+    assert (refused.status_code, base.name) == (422, "Theirs")
 
 
 def seen(page):
