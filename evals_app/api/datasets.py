@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NoReturn
 
 from django.db import transaction
-from django.db.models import ProtectedError
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -15,7 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError, Conflict
+from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import owner_for_new_row
@@ -97,10 +96,7 @@ class DatasetView(JSONView):
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.PUBLISHER)
-        try:
-            delete_with_experiments(dataset)
-        except ProtectedError:
-            raise Conflict("A release gate uses this dataset. Delete the gate first.", "dataset_in_use") from None
+        delete_with_experiments(dataset)
         return json_response({"success": True, "message": f"Dataset {dataset_id} deleted"})
 
 

@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
-from django.db.models import ProtectedError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -19,15 +18,13 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
 from evals_app.datasets.changes import lock_dataset
-from evals_app.datasets.deletion import delete_with_experiments
+from evals_app.datasets.deletion import GATE_MESSAGE, delete_with_experiments
 from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
 from evals_app.datasets.settings import change_settings, find_unknown_scorers
 from evals_app.forms.datasets import DatasetForm
 from evals_app.models import Dataset, Experiment, ItemVersion
 from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
-
-GATE_MESSAGE = "A release gate uses this dataset. Delete the gate first."
 
 
 @require_http_methods(GET_POST)
@@ -97,9 +94,7 @@ def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     if request.method == "POST" and not why_not:
         try:
             delete_with_experiments(dataset)
-        except ProtectedError:  # a gate was added meanwhile
-            why_not = GATE_MESSAGE
-        except Conflict as error:
+        except Conflict as error:  # a gate was added meanwhile, or the dataset moved to another team
             why_not = error.error
         else:
             messages.success(request, f"{dataset.name} was deleted.")

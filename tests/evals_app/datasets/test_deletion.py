@@ -1,9 +1,8 @@
 """The deletion of a dataset."""
 
 import pytest
-from django.db.models import ProtectedError
 
-from agentcms.errors import ApiError
+from agentcms.errors import ApiError, Conflict
 from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.experiments.ending import finish
 from evals_app.experiments.running.item_loop import ItemLoop
@@ -24,7 +23,7 @@ def test_a_deletion_that_a_gate_prevents_stops_no_run():
     item_loop.start(0)
     run = AgentRun.objects.get()
 
-    with pytest.raises(ProtectedError):
+    with pytest.raises(Conflict, match="A release gate uses this dataset"):
         delete_with_experiments(dataset)
 
     wait_until(lambda: AgentRun.objects.get(pk=run.pk).is_finished, 30)
