@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from pathlib import PurePath
 
 from knowledge_app.documents.errors import DocumentError
@@ -28,6 +29,7 @@ NOT_TEXT_MESSAGE = "The document is not text in UTF-8. Save it as UTF-8 and add 
 
 # Of ASCII and Latin-1, without blank space, the line break of some old texts, and the escape of colours in logs.
 has_control_characters = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]").search
+match_url = re.compile(r"https?://[^/?#]*(?P<path>[^?#]*)", re.IGNORECASE).match
 
 
 def media_type_of(name: str, content: bytes, declared: str = "") -> str:
@@ -35,7 +37,7 @@ def media_type_of(name: str, content: bytes, declared: str = "") -> str:
     if content.startswith(b"%PDF-"):
         return PDF
     declared = declared.partition(";")[0].strip().lower()
-    media_type = BY_SUFFIX.get(PurePath(name).suffix.lower()) or DECLARED.get(declared)
+    media_type = BY_SUFFIX.get(suffix_of(name)) or DECLARED.get(declared)
     if media_type is None and begins_like_html(content[:500]):
         media_type = HTML
     if media_type == PDF:  # a PDF begins with its mark
@@ -43,6 +45,12 @@ def media_type_of(name: str, content: bytes, declared: str = "") -> str:
     if media_type is None and not is_text_without_format(content):
         raise DocumentError(UNKNOWN_MEDIA_TYPE_MESSAGE.format(name=name))
     return media_type or TEXT
+
+
+def suffix_of(name: str) -> str:
+    """Return the ending of the name of a file, or of the path of a URL: the host `example.md` says no format."""
+    url = match_url(name)
+    return PurePath(url["path"] if url else name).suffix.lower()
 
 
 def is_text_without_format(content: bytes) -> bool:
@@ -56,7 +64,7 @@ def is_text_without_format(content: bytes) -> bool:
 
 
 def begins_like_html(content: bytes) -> bool:
-    return content.lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    return content.removeprefix(BOM_UTF8).lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 def decode(content: bytes) -> str:

@@ -160,6 +160,24 @@ def test_any_file_in_utf_8_is_text(name, declared):
     assert media_type_of(name, "port: 80 \x1b[1mü\x1b[0m\n".encode(), declared) == TEXT
 
 
+@pytest.mark.parametrize(
+    ("name", "media_type"),
+    [
+        ("https://sights.example.md", TEXT),
+        ("https://sights.example.md/", TEXT),
+        ("https://sights.example.md?page=2", TEXT),
+        ("https://docs.example.com/readme.md#install", MARKDOWN),
+        ("https://docs.example.com/README.MD?raw=1", MARKDOWN),
+    ],
+)
+def test_the_format_of_a_url_is_that_of_its_path(name, media_type):
+    assert media_type_of(name, b"Sights of the city.", "text/plain; charset=utf-8") == media_type
+
+
+def test_html_that_begins_with_a_byte_order_mark_is_recognized():
+    assert media_type_of("page", b"\xef\xbb\xbf<!DOCTYPE html><p>Port eighty</p>") == HTML
+
+
 def test_every_chunk_of_a_csv_file_names_the_columns():
     text = "sku,name,price\n" + "".join(f"A{number},kettle {number},{number}\n" for number in range(100))
 
