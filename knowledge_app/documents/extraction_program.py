@@ -26,6 +26,10 @@ MAX_INDENTATION = 10  # lists inside each other; deeper ones would only add blan
 SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "br": "\n", **dict.fromkeys(CELLS, " ")}
 
 
+class DocumentRefused(Exception):
+    """A document that cannot be read, with the reason for its reader. Not a ValueError, which libraries raise too."""
+
+
 class TextOfHtml:
     """A target of lxml's parser that collects the visible text, with Markdown marks for headings and items of lists.
 
@@ -44,7 +48,7 @@ class TextOfHtml:
     def start(self, tag: str, attributes: object) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise ValueError(f"The document has more than {MAX_DEPTH:,} elements inside each other. Simplify it.")
+            raise DocumentRefused(f"The document has more than {MAX_DEPTH:,} elements inside each other. Simplify it.")
         if self.skipped_at:
             return
         if tag in SKIPPED:
@@ -147,7 +151,7 @@ def html_pages(content: bytes, max_characters: int) -> list[str]:
         parser.feed(text[start : start + PIECE].encode())
     text = parser.close()
     if len(text) > max_characters:
-        raise ValueError(f"The document has more than {max_characters:,} characters of text. Divide it.")
+        raise DocumentRefused(f"The document has more than {max_characters:,} characters of text. Divide it.")
     return [text]
 
 
@@ -157,15 +161,15 @@ def pdf_pages(stream: io.BytesIO, max_pages: int, max_characters: int) -> list[s
     reader = PdfReader(stream)
     # A PDF that only restricts printing has a blank password.
     if reader.is_encrypted and not reader.decrypt(""):
-        raise ValueError("The PDF needs a password. Save it without one and add it again.")
+        raise DocumentRefused("The PDF needs a password. Save it without one and add it again.")
     if len(reader.pages) > max_pages:
-        raise ValueError(f"The PDF has more than {max_pages:,} pages. Divide it.")
+        raise DocumentRefused(f"The PDF has more than {max_pages:,} pages. Divide it.")
     pages: list[str] = []
     for page in reader.pages:
         pages.append(page.extract_text() or "")
         max_characters -= len(pages[-1])
         if max_characters < 0:
-            raise ValueError("The PDF has too much text. Divide it.")
+            raise DocumentRefused("The PDF has too much text. Divide it.")
     return pages
 
 
@@ -179,7 +183,7 @@ def main() -> None:
             pages = html_pages(sys.stdin.buffer.read(), max_characters)
         else:
             pages = pdf_pages(io.BytesIO(sys.stdin.buffer.read()), max_pages, max_characters)
-    except ValueError as error:
+    except DocumentRefused as error:
         print(json.dumps({"error": str(error)}))
     except Exception as error:  # pypdf raises many kinds of errors for damaged files
         print(json.dumps({"error": f"The document is damaged: {type(error).__name__}."}))

@@ -86,6 +86,12 @@ def test_a_damaged_or_circular_pdf_fails_with_a_reason(content):
     assert refusal(content, PDF).endswith(".")
 
 
+def test_an_error_of_the_library_is_not_the_reason():
+    damaged = pdf(b"BT ET").replace(b"/Root 1 0 R>>", b"/Root 1 0 R/Prev -109>>")
+
+    assert refusal(damaged, PDF) == "The document is damaged: ValueError."
+
+
 @pytest.mark.parametrize("content", [
     b"<div>" * 900 + b"Port eighty" + b"</p>" * 500_000,
     b"<p>Port eighty" + b"<!--" * 2_600_000,
