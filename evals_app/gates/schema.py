@@ -44,13 +44,12 @@ def apply_gate(
     gate.owner_id = agent.owner_id  # the agent may have moved to another team since the gate was made
     if (all_agents := fields.pop("all_agents", None)) is not None:
         gate.agent = None if all_agents else agent
-    # Before the fields are set: it compares with the scorer that the gate has so far.
+    # Before the fields are set: they compare with what the gate has so far.
     issues = scorer_issues(gate, fields.get("scorer", gate.scorer))
+    issues += dataset_issues(gate, fields, datasets)
     defaults = {"statistic": "mean", "max_failed": 0, "mode": "enforce"}
     for name, value in fields.items():
         setattr(gate, GATE_COLUMNS.get(name, name), defaults.get(name) if value is None else value)
-    if not datasets.filter(pk=gate.dataset_id).exists():
-        issues.append(Issue("datasetId", f"Dataset with id {gate.dataset_id} not found."))
     if gate.minimum is None and gate.maximum is None:
         issues.append(Issue("min", "Set a minimum, a maximum or both."))
     elif gate.minimum is not None and gate.maximum is not None and gate.minimum > gate.maximum:
@@ -67,3 +66,20 @@ def scorer_issues(gate: ReleaseGate, scorer: str) -> list[Issue]:
     if scorer == gate.scorer or not missing_scorers([scorer], gate.owner_id):
         return []
     return [Issue("scorer", f"Scorer with id {scorer} not found.")]
+
+
+def dataset_issues(gate: ReleaseGate, fields: JSONObject, datasets: QuerySet[Dataset]) -> list[Issue]:
+    """Return an issue if a gate is to get a dataset that is not among these, or a version that it has not reached."""
+    before = (gate.dataset_id, gate.dataset_version)
+    dataset_id, version = after = (fields.get("dataset_id", before[0]), fields.get("dataset_version", before[1]))
+    dataset = datasets.filter(pk=dataset_id).first()
+    if dataset is None:
+        return [Issue("datasetId", f"Dataset with id {dataset_id} not found.")]
+    # No experiment could meet the gate before the dataset has changed so often. One that was stored so stays.
+    if version is None or version <= dataset.version or before == after:
+        return []
+    return [
+        Issue(
+            "datasetVersion", f"The newest version of the dataset is {dataset.version}. Name that or an earlier one."
+        )
+    ]

@@ -236,3 +236,25 @@ def test_a_scorer_that_has_seen_some_answers_only_is_refused(agent, draft):
             assert "; its scorer has seen 3 of 10 answers of its last experiment." in refusal(draft)
 
     assert (refusal(draft), live_number(agent)) == ("", 2)
+
+
+def test_a_gate_names_no_version_that_its_dataset_does_not_have_yet(agent):
+    manager, path = Caller(api_key(member("manager"))), agent_path("concierge", "gates")
+    body = {"datasetId": "support", "scorer": "exact", "min": 0.5}
+
+    refused = manager.post(path, {**body, "datasetVersion": 2})
+
+    message = "The newest version of the dataset is 1. Name that or an earlier one."
+    assert refused.body["issues"] == [{"field": "datasetVersion", "message": message}]
+    assert manager.post(path, {**body, "datasetVersion": 1}).status_code == 201
+
+
+def test_a_gate_that_was_stored_with_a_later_version_can_be_changed(agent):
+    agent.gates.update(dataset_version=5)
+    manager, path = Caller(api_key(member("manager"))), agent_path("concierge", "gates", str(agent.gates.get().pk))
+
+    changed = manager.patch(path, {"mode": "warn"})
+    refused = manager.patch(path, {"datasetVersion": 6})
+
+    assert (changed.status_code, changed.body["datasetVersion"]) == (200, 5)
+    assert refused.status_code == 400
