@@ -79,11 +79,12 @@ class ReportingForm(forms.Form):
     field_names: ClassVar[Mapping[str, str]] = {}  # of wire names; others are the snake case of theirs
 
     def add_issues(self, error: ConfigError) -> None:
-        """Add the issues of a body to their fields."""
+        """Add the issues of a body to their fields, with the path of what is inside of one."""
         for issue in error.issues:
             wire = re.split(r"[.\[]", issue.field)[0]
             name = self.field_names.get(wire, re.sub(r"([A-Z])", r"_\1", wire).lower())
-            self.add_error(name if name in self.fields else None, issue.message)
+            text = issue.message if issue.field == wire else f"{issue.field}: {issue.message}"
+            self.add_error(name if name in self.fields else None, text)
 
 
 class NewDatasetForm(ReportingForm):

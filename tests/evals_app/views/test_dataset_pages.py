@@ -113,7 +113,7 @@ def test_all_fields_are_edited_without_scripts(client, editor, support):
     [
         ({"input": " "}, "The input is blank."),
         ({"input": "x", "tool_mocks": "[{}"}, "line 1, column"),
-        ({"input": "x", "tool_mocks": '[{"toolName": "a"}]'}, "This is required."),
+        ({"input": "x", "tool_mocks": '[{"toolName": "a"}]'}, "toolMocks[0].args: This is required."),
         ({"input": "x", "metadata": "[]"}, "object"),
         ({"input": "x", "ground_truth": "text"}, "is not of type"),
     ],
