@@ -102,7 +102,10 @@ def reject_fixed(fields: JSONObject, base: KnowledgeBase) -> None:
     """Remove the ID and the owner from the fields of a change. Raise BadRequest for other ones."""
     fixed = {"id": base.key, "owner_id": base.owner_id}
     message = "This cannot be changed. Create another knowledge base."
-    if issues := [(to_wire(name), message) for name, value in fixed.items() if fields.pop(name, value) != value]:
+    # Null is the default of the owner, which is a blank text.
+    if issues := [
+        (to_wire(name), message) for name, value in fixed.items() if (fields.pop(name, value) or "") != value
+    ]:
         raise BadRequest("request body", issues)
 
 

@@ -104,6 +104,13 @@ def test_owner_and_id_cannot_be_changed(publisher, base):
     assert {issue["field"] for issue in answer.body["issues"]} == {"id", "ownerId"}
 
 
+def test_null_is_the_owner_of_a_shared_base():
+    shared = caller(Role.PUBLISHER, "")
+    shared.post(BASES, body(ownerId=""))
+
+    assert shared.patch(BASE, {"name": "Manual", "ownerId": None}).status_code == 200
+
+
 def test_documents_are_added_as_text_and_files(base):
     editor = caller(Role.EDITOR)
     text = editor.post(DOCUMENTS, {"name": "Notes", "text": "# A\n\nThe port is eighty.", "metadata": {"year": 1}})
