@@ -15,7 +15,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, as_
 from evals_app.scorers.expectations import expectation_issues
 from evals_app.scorers.kinds.checks import CHECKS
 from evals_app.scorers.kinds.judges import JUDGE, score_range
-from evals_app.scorers.kinds.pipelines import DROPPABLE, PIPELINE_STEPS, SCORE_STEP, pipeline_steps
+from evals_app.scorers.kinds.pipelines import DROPPABLE, PIPELINE_STEPS, SCORE_STEP, has_prompt, pipeline_steps
 from evals_app.scorers.kinds.trajectory import TRAJECTORY_MODES
 from evals_app.scorers.presets import PRESETS
 from evals_app.scorers.results import ScoreValue
@@ -129,7 +129,8 @@ def common_issues(snapshot: JSONObject) -> list[Issue]:
     schema = snapshot.get("outputSchema")
     if schema:
         issues += invalid_schema_issues("outputSchema", schema)
-        if "score" not in (schema.get("properties") or {}):
+        properties = schema.get("properties")
+        if not isinstance(properties, dict) or "score" not in properties:
             issues.append(Issue("outputSchema", "Add a property `score` of type number."))
     return issues
 
@@ -142,13 +143,15 @@ def invalid_schema_issues(field: str, schema: JSONValue) -> list[Issue]:
     return []
 
 
-def judge_issues(snapshot: JSONObject) -> list[Issue]:
+def model_issues(snapshot: JSONObject, message: str) -> list[Issue]:
+    """Return this message for the provider and the name of the model that are missing."""
     model = snapshot.get("model") or {}
-    issues = [
-        Issue(f"model.{name}", "A judge needs a model. Enter its provider and name.")
-        for name in ("provider", "name")
-        if not isinstance(model.get(name), str) or not model[name]
-    ]
+    missing = [name for name in ("provider", "name") if not isinstance(model.get(name), str) or not model[name]]
+    return [Issue(f"model.{name}", message) for name in missing]
+
+
+def judge_issues(snapshot: JSONObject) -> list[Issue]:
+    issues = model_issues(snapshot, "A judge needs a model. Enter its provider and name.")
     if snapshot["type"] == JUDGE and not (snapshot.get("instructions") or "").strip():
         issues.append(Issue("instructions", "Describe what the judge looks at and what each score means."))
     return issues
@@ -193,10 +196,10 @@ def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
             issues.append(Issue(field, "Name either a function or a prompt."))
         elif "function" in step and step["function"] not in pipeline_steps:
             issues.append(Issue(f"{field}.function", unknown_step_message(step["function"])))
-        elif "prompt" in step and not snapshot.get("model"):
-            issues.append(Issue("model", "A pipeline with a prompt needs a model."))
         elif step.get("outputSchema"):
             issues += invalid_schema_issues(f"{field}.outputSchema", step["outputSchema"])
+    if has_prompt(config):
+        issues += model_issues(snapshot, "A pipeline with a prompt needs a model. Enter its provider and name.")
     dropped = (config.get("prepareRun") or {}).get("drop") or []
     if unknown := sorted({*dropped} - {*DROPPABLE}):
         message = f"Unknown fields: {', '.join(unknown)}. Choose from {', '.join(DROPPABLE)}."

@@ -107,6 +107,16 @@ class TestVersions:
         ("fields", "field"),
         [
             ({"type": "llm-judge"}, "model.provider"),
+            ({"type": "tone", "outputSchema": {"properties": 5}}, "outputSchema"),
+            ({"type": "pipeline", "presetConfig": {"generateScore": {"prompt": "Rate it."}}}, "model.provider"),
+            (
+                {
+                    "type": "pipeline",
+                    "presetConfig": {"generateScore": {"prompt": "Rate it."}},
+                    "model": {"provider": "openai"},
+                },
+                "model.name",
+            ),
             ({"presetConfig": {"check": "magic"}}, "presetConfig.check"),
             ({"presetConfig": {"check": "matches", "pattern": "(?=a)"}}, "presetConfig.pattern"),
             ({"presetConfig": {"check": "json-schema", "schema": {"type": 5}}}, "presetConfig.schema"),
