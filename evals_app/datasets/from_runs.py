@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from django.db import transaction
 
@@ -12,9 +13,10 @@ from agentcms.wire.canonical import json_equal
 from agentcms.wire.json_types import JSONObject
 from evals_app.datasets.changes import add_items, lock_dataset
 from evals_app.models import Dataset, ItemVersion
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, RunEvent
 
 MAX_MOCKS = 200  # of an item
+CALL_EVENTS = ("tool-call", "tool-result")
 
 
 class AddedRuns(NamedTuple):
@@ -89,7 +91,7 @@ def input_of(run: AgentRun) -> object:
 
 def mocks_of(run: AgentRun) -> list[JSONObject]:
     """Return a mock for each call of a tool that has a result."""
-    rows = run.events.filter(data__type__in=["tool-call", "tool-result"]).order_by("number")
+    rows = run.events.filter(data__type__in=CALL_EVENTS).order_by("number")
     calls: dict[str, JSONObject] = {}
     mocks: list[JSONObject] = []
     for data in rows.values_list("data", flat=True):
@@ -101,3 +103,19 @@ def mocks_of(run: AgentRun) -> list[JSONObject]:
             output = payload.get("result")
             mocks.append({"toolName": str(call.get("toolName")), "args": call.get("args") or {}, "output": output})
     return mocks[:MAX_MOCKS]
+
+
+def names_of_answered_calls(run_ids: Collection[UUID]) -> dict[UUID, list[str]]:
+    """Return the names of the tools of the mocks of runs, in their order, by one query for all runs."""
+    events = RunEvent.objects.filter(run__in=run_ids, data__type__in=CALL_EVENTS).order_by("number")
+    # The database takes these out of the events: arguments and results may be large.
+    rows = events.values_list("run_id", "data__type", "data__payload__toolCallId", "data__payload__toolName")
+    tools: dict[tuple[UUID, str], str] = {}
+    answered: dict[UUID, list[str]] = {}
+    for run_id, kind, call_id, tool in rows:
+        key = (run_id, str(call_id))
+        if kind == "tool-call":
+            tools[key] = str(tool)
+        elif key in tools:
+            answered.setdefault(run_id, []).append(tools[key])
+    return {run_id: names[:MAX_MOCKS] for run_id, names in answered.items()}

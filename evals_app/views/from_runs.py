@@ -25,7 +25,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
 from evals_app.datasets.creation import create_dataset
-from evals_app.datasets.from_runs import add_items_of_runs, item_of_run, mocks_of
+from evals_app.datasets.from_runs import add_items_of_runs, item_of_run, names_of_answered_calls
 from evals_app.datasets.schema import parse_dataset, parse_item_change
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.models import Dataset
@@ -73,7 +73,8 @@ def add_selected(request: HttpRequest) -> HttpResponse:
 
 
 def add_runs_to_dataset(request: HttpRequest, runs: Sequence[AgentRun], back: str) -> HttpResponse:
-    forms = [read_form(request, run) for run in runs]
+    calls = names_of_answered_calls([run.pk for run in runs if run.details_visible_to(request.user)])
+    forms = [read_form(request, run, calls.get(run.pk, [])) for run in runs]
     problem = ""
     if request.method == "POST":
         try:
@@ -112,11 +113,10 @@ def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[Ru
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
 
 
-def read_form(request: HttpRequest, run: AgentRun) -> RunForm:
-    """Return the form of a run as it was sent, or with what the run says."""
+def read_form(request: HttpRequest, run: AgentRun, calls: list[str]) -> RunForm:
+    """Return the form of a run as it was sent, or with what the run says. `calls` are the tools that it called."""
     keeps = {name: request.POST.get(f"{name}-{run.pk}") == "yes" for name in ("mocks", "steps")}
     item = item_of_run(run, request.user, with_mocks=keeps["mocks"], with_steps=keeps["steps"])
-    calls = [mock["toolName"] for mock in mocks_of(run)] if run.details_visible_to(request.user) else []
     texts = {name: text_of_json(item[name]) for name in ("input", "ground_truth")}
     for name in texts:
         sent = request.POST.get(f"{name}-{run.pk}")

@@ -184,3 +184,15 @@ def test_runs_that_are_there_already_are_not_added_again(client, runs):
     assert "Support has 2 equal items of the same runs already." in text(again)
     assert "1 item added to Support as version 2." in text(more)
     assert Dataset.objects.get().item_count == 3
+
+
+def test_more_runs_take_no_more_queries(client, runs, django_assert_max_num_queries):
+    paths = [f"{SELECTED}?{'&'.join(f'run={run.pk}' for run in some)}" for some in (runs[:1], runs)]
+
+    counts = []
+    for path in paths:
+        with django_assert_max_num_queries(20) as captured:
+            text(client.get(path))
+        counts.append(len(captured))
+
+    assert counts[1] == counts[0]
