@@ -42,7 +42,7 @@ Review = ExperimentResult.Review
 MAX_SUMMARIES = 1000  # experiments of the summary of reviews
 
 
-def list_experiments(request: Request, rows: ExperimentQuerySet, **more: object) -> HttpResponse:
+def list_experiments(request: Request, rows: ExperimentQuerySet) -> HttpResponse:
     """Return a page of experiments by the parameters of a request."""
     with QueryParams(request) as query:
         paging: Paging = query.paging(100)
@@ -69,7 +69,7 @@ class AnyExperimentView(JSONView):
     """The deletion of an experiment without its dataset."""
 
     def delete(self, request: Request, experiment_id: str) -> HttpResponse:
-        return delete(get_experiment(request, experiment_id, Role.PUBLISHER))
+        return delete_and_respond(get_experiment(request, experiment_id, Role.PUBLISHER))
 
 
 class DatasetExperimentsView(JSONView):
@@ -112,10 +112,10 @@ class DatasetExperimentView(JSONView):
         return json_response(experiment_body(experiment) | warning_payloads(unknown))
 
     def delete(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
-        return delete(get_experiment(request, experiment_id, Role.PUBLISHER, dataset_id))
+        return delete_and_respond(get_experiment(request, experiment_id, Role.PUBLISHER, dataset_id))
 
 
-def delete(experiment: Experiment) -> HttpResponse:
+def delete_and_respond(experiment: Experiment) -> HttpResponse:
     experiment_id = experiment.pk
     delete_experiment(experiment)
     return json_response({"success": True, "message": f"Experiment {experiment_id} deleted"})

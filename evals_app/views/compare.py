@@ -22,9 +22,10 @@ from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
 from evals_app.compare.summary import find_differing_versions
 from evals_app.compare.word_differences import excerpt_around_marks, mark_answers
+from evals_app.datasets.values import text_of_json
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.views.formats import MINUS, interval_text, result_duration_text, score_difference_text
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment, text_of_json
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment
 from evals_app.views.result_filters import chosen_items
 from runs_app.models import RunEvent
 

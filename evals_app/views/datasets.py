@@ -13,7 +13,7 @@ from access_app.role import Role
 from agentcms.db.text_conditions import contains_text
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
-from agents_app.views.access import selectable_owners
+from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.exchange.formats import FileFormat
 from evals_app.forms.datasets import NewDatasetForm
 from evals_app.models import Dataset, Experiment, ItemVersion
@@ -21,7 +21,7 @@ from evals_app.views.item_rows import item_row
 from evals_app.views.lookups import ROWS_PER_PAGE, earlier_version, get_page_dataset, may_edit
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(GET_POST)
 @login_required
 def dataset_list(request: HttpRequest) -> HttpResponse:
     """List the datasets, or create one."""
@@ -65,6 +65,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "search": search,
         "query": encode_query(q=search, version="" if old_version is None else str(old_version)),
         "old_version": old_version,
+        # A change applies to the current items, and an earlier version is only a record of others.
         "may_edit": may_edit(request, row) and old_version is None,
         "may_delete": granted_covers(request.user, Role.PUBLISHER, row.granted),
         "versions": row.versions.all()[:10],

@@ -20,6 +20,7 @@ from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
+from evals_app.datasets.values import text_of_json
 from evals_app.experiments.estimate import find_unlimited_cost
 from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_seen_review
 from evals_app.experiments.retrying import retry_failed
@@ -29,7 +30,7 @@ from evals_app.forms.experiments import REVIEW_CHANGED_MESSAGE, ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 from evals_app.views.formats import duration_text, result_duration_text
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment, text_of_json
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment
 from evals_app.views.result_filters import page_of_results
 
 

@@ -9,8 +9,6 @@ from django.shortcuts import get_object_or_404
 
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role
-from evals_app.datasets.values import json_of_text as json_of_text
-from evals_app.datasets.values import text_of_json as text_of_json
 from evals_app.models import Dataset, Experiment
 
 ROWS_PER_PAGE = 50

@@ -29,7 +29,7 @@ from knowledge_app.documents.adding import add_content, add_text, add_url, delet
 from knowledge_app.documents.errors import DocumentError
 from knowledge_app.models import Document, KnowledgeBase
 
-MAX_FILES_PER_REQUEST = 50  # of one request
+MAX_FILES_PER_REQUEST = 50
 NO_STATUS = "all"
 # In a response with a document, which a caller may send back as it was read.
 READ_ONLY_DOCUMENT_KEYS = (
