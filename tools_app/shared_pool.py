@@ -56,6 +56,7 @@ class SharedPool(ABC, Generic[Key, Entry]):
                 self.close(idle)
             else:
                 await self.changed.wait()
+        # Taken out and put back: the last entry is the most recently used one.
         entry = self.entries.pop(key, None) or build()
         self.entries[key] = entry
         entry.users += 1

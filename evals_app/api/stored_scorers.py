@@ -86,6 +86,7 @@ def unknown_in_scorer(body: JSONObject, kind: str = "") -> list[UnknownName]:
 
 
 def role_to_change(publishes: bool) -> Role:
+    """Return the role that a change needs: drafts are for editors, what scores is for publishers."""
     return Role.PUBLISHER if publishes else Role.EDITOR
 
 
@@ -122,6 +123,7 @@ class StoredScorerView(JSONView):
 
     def get(self, request: Request, scorer_id: str) -> HttpResponse:
         with QueryParams(request) as query:
+            # The protocol has `archived`. Scorers have no archive, and answer as for `published`.
             shows_draft = query.choice("status", ("published", "draft", "archived"), "published") == "draft"
             unknown = query.check_unknown_names()
         return json_response(scorer_body(get_scorer(request, scorer_id), shows_draft) | warning_payloads(unknown))
@@ -139,6 +141,7 @@ class StoredScorerView(JSONView):
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.PUBLISHER)
+        # Before the deletion: the message names the agents that lose the scorer.
         agents = Agent.objects.using_row("scorers", row.pk, row.owner_id)
         message = deletion_message(request.user, f"Scorer {scorer_id}", agents)
         changes.delete_scorer(row.pk)
@@ -197,6 +200,7 @@ class ScorerRestoreView(JSONView):
 
     @idempotent_while(find_visible_scorer)
     def post(self, request: Request, scorer_id: str, version_id: str) -> HttpResponse:
+        # Not an editor: the new version goes live.
         version = changes.get_scorer_version(get_scorer(request, scorer_id, Role.PUBLISHER), version_id)
         restored = changes.add_restored_version(scorer_id, version, request.user.get_username())
         return json_response(scorer_version_body(restored), 201)

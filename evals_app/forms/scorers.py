@@ -131,6 +131,7 @@ class ScorerForm(SeenForm):
             "outputSchema": values["output_schema"],
             "presetConfig": values["settings"],
         }
+        # Blank inputs are those of other types too. A setting that is not there has the default of its type.
         return {name: value for name, value in body.items() if value not in (None, "", {})}
 
     def add_issues(self, issues: Iterable[Issue]) -> None:

@@ -96,6 +96,7 @@ class Evidence:
 
     def find(self, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
         """Return the last experiment over the dataset of a gate with a configuration and the scorer, or None."""
+        # Without a version the gate asks for the current items, some of which an earlier experiment has not seen.
         version = gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
         place = (snapshot_hash, gate.dataset_id, version)
         of_place = (
@@ -147,6 +148,7 @@ class Evidence:
     def moved_sub_agents(self, experiment: Experiment) -> str:
         """Return a warning if sub-agents have other live versions than in the experiment, or a blank text."""
         tested = experiment.sub_agent_versions
+        # One that was deleted or handed to another team has no live version here, and counts too.
         moved = sorted(key for key, version in tested.items() if self.live_sub_agents.get(key) != version)
         return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""
 
@@ -163,6 +165,7 @@ def find_evidence(checked: Sequence[Checked]) -> SharedEvidence:
     gates = [gate for move in checked for gate in move.gates]
     # By their content: a version that equals a tested one, such as a restored one, needs no other experiment.
     hashes = {move.version.snapshot_hash for move in checked} | {*map(live_hash_of, checked)}
+    # Without the blank hash, which stands for no live version, and which some experiments have.
     rows = complete_experiments([move.agent.pk for move in checked]).filter(
         snapshot_hash__in=hashes - {""}, dataset__in={gate.dataset_id for gate in gates}
     )
@@ -265,6 +268,7 @@ def partial_scoring_fault(experiment: Experiment, scorer: str) -> str | None:
     seen = figure_of(experiment, scorer, "count")
     if seen is None:  # the figures of an earlier release
         return None
+    # An answer that it could not score it has seen all the same.
     seen += figure_of(experiment, scorer, "unscored") or 0
     answers = pluralize(experiment.succeeded_count, "answer")
     message = f"its scorer has seen {seen:,.0f} of {answers} of its last experiment."

@@ -37,6 +37,7 @@ def refuse_unmet_gates(row: Agent, version: AgentVersion) -> str:
 def notes_of_gates(moves: Sequence[tuple[Agent, AgentVersion]]) -> list[PublishNotes]:
     """Return which gates refuse the version of each agent, which only warn, and what changed since its experiments."""
     gates = gates_of_agents([row for row, _ in moves])
+    # Most agents have no gate, and need no further query.
     gated = [(row, version) for row, version in moves if gates[row.pk]]
     earlier = live_before(gated)
     states = check_all_gates([(row, version, gates[row.pk]) for row, version in gated])
@@ -53,6 +54,7 @@ def notes_of(
 
 
 def warning_of(states: Sequence[GateState]) -> str:
+    # Each once: several gates may look at the same experiment.
     warnings = dict.fromkeys(state.warning for state in states if state.warning)
     return " ".join([*unmet_messages(states, ReleaseGate.Mode.WARN), *warnings])
 

@@ -149,6 +149,7 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
     for one in (baseline, candidate):
         for result in one.results.filter(item__in=ids).select_related("item_version").order_by("attempt"):
             attempts.setdefault((one.pk, str(result.item_id)), []).append(result)
+    # Only of the first answers: the others are listed without what led to them.
     calls = calls_by_run([results[0].run_id for results in attempts.values()])
     rows = []
     for entry in page:

@@ -57,6 +57,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "nav": "evals",
         "experiment": row,
         "page": page,
+        # While it runs the page replaces itself, and a review that is being written would be lost.
         "rows": [result_row(result, row.is_finished and may_edit) for result in page],
         **filter_context(only, tag, page.number),
         "unlimited_cost": find_unlimited_cost(row, request.user),

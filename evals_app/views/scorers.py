@@ -77,6 +77,7 @@ def create_scorer_page(request: HttpRequest) -> HttpResponse:
     form = ScorerForm(request.POST or None, owners=owners)
     if form.is_valid():
         owner_id = form.cleaned_data["owner_id"]
+        # The form offers the teams of editors, who may only create a draft.
         publish = request.POST.get("publish") == "yes"
         require_role(request.user, Role.PUBLISHER if publish else Role.EDITOR, owner_id)
         options = {"id": form.cleaned_data["key"] or None, "publish": publish}

@@ -73,6 +73,7 @@ class CreateIndexView(JSONView):
     def post(self, request: Request, vector_id: str) -> HttpResponse:
         base = get_base(request, vector_id, Role.PUBLISHER)
         fields, unknown = read_named_fields(request, json_object_body(request), CreateIndexBody)
+        # Not in the schema, which has all metrics of the protocol: the message says which one is supported.
         if fields.get("metric") not in (None, "cosine"):
             raise BadRequest("request body", [("metric", "Only cosine is supported.")])
         create_index(base, fields["index_name"], fields["dimension"])

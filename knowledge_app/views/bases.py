@@ -145,6 +145,7 @@ def documents(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def document_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
+    # PostgreSQL refuses a NUL in a parameter.
     name = request.GET.get("name", "").replace("\0", "").strip()
     rows = base.documents.without_content()
     matches = rows.filter(contains_text("name", name)) if name else rows
@@ -163,6 +164,7 @@ def document_context(request: HttpRequest, base: KnowledgeBase) -> TemplateConte
 
 def search_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
     """Return the search form, with the results of the question in the address."""
+    # Not bound without a question, or the page would open with the error that there is none.
     form = AskForm({"top_k": DEFAULT_TOP_K, **request.GET.dict()} if "q" in request.GET else None, base=base)
     if not form.is_bound or not form.is_valid():
         return {"ask_form": form}

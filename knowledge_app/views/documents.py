@@ -42,6 +42,7 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
         results = [{"name": "", "error": form.problem, "status": 422}]
     if not results:
         results = [{"name": "", "error": "Choose at least one file.", "status": 422}]
+    # The script sends one file, whose status is that of the response.
     if request.headers.get("Accept") == "application/json":
         return JsonResponse({"results": results}, status=results[0].get("status", 201))
     for result in results:

@@ -26,6 +26,8 @@ REFUSED, CONNECTION_FAILED, INVALID = "403 Forbidden", "502 Bad Gateway", "405 M
 class AddressProxy:
     """An HTTP proxy on a Unix socket that only knows CONNECT. It checks each address that it connects to."""
 
+    server: asyncio.Server
+
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.path = os.path.join(folder, "proxy.sock")
@@ -36,8 +38,6 @@ class AddressProxy:
         proxy = cls(tempfile.mkdtemp(prefix="acp-"))
         proxy.server = await asyncio.start_unix_server(proxy.serve, proxy.path, limit=MAX_HEAD)
         return proxy
-
-    server: asyncio.Server
 
     async def close(self) -> None:
         self.server.close()
