@@ -250,7 +250,7 @@ def publish_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
     changes.activate_version(row.pk, version)
-    messages.success(request, f"v{number} is live.", extra_tags=undo_publication_url(row, version))
+    messages.success(request, f"v{number} is live.", extra_tags=undo_scorer_publication_url(row, version))
     return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
 
 
@@ -262,11 +262,11 @@ def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     version = get_object_or_404(row.versions, version_number=number)
     restored = changes.add_restored_version(row.pk, version, request.user.get_username())
     message = f"v{restored.version_number} is live, restored from v{number}."
-    messages.success(request, message, extra_tags=undo_publication_url(row, restored))
+    messages.success(request, message, extra_tags=undo_scorer_publication_url(row, restored))
     return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
 
 
-def undo_publication_url(scorer: Scorer, published: ScorerVersion) -> str:
+def undo_scorer_publication_url(scorer: Scorer, published: ScorerVersion) -> str:
     """Return the URL that publishes what was live before, or an empty text if nothing else was.
 
     `scorer` was read before the publication.
