@@ -51,21 +51,26 @@ def lock_scorer(scorer_id: str) -> Scorer:
 
 @transaction.atomic
 def delete_scorer(scorer_id: str) -> None:
-    """Delete a scorer with its versions. Raise Conflict if a gate or an experiment that has not ended uses it.
-
-    No version could meet the gate any more, and the other answers of the experiment would have no score.
-    """
+    """Delete a scorer with its versions. Raise Conflict if a gate or an experiment that has not ended uses it."""
     row = lock_scorer(scorer_id)
+    if reason := reason_to_keep(row):
+        raise Conflict(reason, "scorer_in_use")
+    DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
+    row.delete()
+    transaction.on_commit(scorer_table.invalidate)
+
+
+def reason_to_keep(row: Scorer) -> str:
+    """Return why a scorer cannot be deleted now, or a blank text.
+
+    No version could meet its gate any more, and the other answers of its experiment would have no score.
+    """
     gates = ReleaseGate.objects.filter(scorer=row.pk)
     # Gates of other teams may name the same ID, but it does not resolve to this scorer.
     of_team = Q(agent__owner_id=row.owner_id) | Q(agent=None, owner_id=row.owner_id)  # an agent may have moved there
     if (gates if row.owner_id == SHARED_OWNER else gates.filter(of_team)).exists():
-        raise Conflict("A release gate uses this scorer. Delete the gate first.", "scorer_in_use")
-    if versions_in_experiments(row):
-        raise Conflict(EXPERIMENT_MESSAGE.format(what="scorer"), "scorer_in_use")
-    DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
-    row.delete()
-    transaction.on_commit(scorer_table.invalidate)
+        return "A release gate uses this scorer. Delete the gate first."
+    return EXPERIMENT_MESSAGE.format(what="scorer") if versions_in_experiments(row) else ""
 
 
 def versions_in_experiments(row: Scorer) -> set[int]:

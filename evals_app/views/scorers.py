@@ -130,11 +130,11 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
 def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
     """Delete a scorer with its versions, after a question that names the agents that use it."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
-    name, why_not = row.name, ""
-    if request.method == "POST":
+    name, why_not = row.name, changes.reason_to_keep(row)
+    if request.method == "POST" and not why_not:
         try:
             changes.delete_scorer(row.pk)
-        except Conflict as error:
+        except Conflict as error:  # a gate or an experiment was added meanwhile
             why_not = error.error
         else:
             messages.success(request, f"{name} was deleted.")
@@ -150,7 +150,7 @@ def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
         "buttons": [{"label": f"Delete {name}", "kind": "danger"}],
         "back": reverse("evals:scorer", args=[row.pk]),
     }
-    return render_dialog(request, context, 409 if why_not else 200)
+    return render_dialog(request, context, 409 if request.method == "POST" else 200)
 
 
 @require_safe

@@ -5,11 +5,12 @@ import re
 import pytest
 
 from agentcms.errors import Conflict, NotFound
+from evals_app.experiments.ending import mark_cancelled
 from evals_app.models import ReleaseGate, Scorer
 from evals_app.scorers import changes
 from evals_app.scorers.changes import create_scorer
 from runs_app.events.streams import StreamSlot
-from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, member
 from tests.runs_app.factories import RunFactory
 
@@ -145,10 +146,22 @@ def test_a_scorer_of_a_gate_is_not_deleted(client, publisher, refunds):
     dataset = make_dataset("Hello", owner_id="support")
     ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="refunds", minimum=0.5)
 
-    refused = text(client.post("/scorers/refunds/delete"), 409)
+    pages = [text(client.get("/scorers/refunds/delete")), text(client.post("/scorers/refunds/delete"), 409)]
 
-    assert "A release gate uses this scorer. Delete the gate first." in refused
+    assert all("A release gate uses this scorer. Delete the gate first." in page for page in pages)
     assert Scorer.objects.exists()
+
+
+def test_a_scorer_of_an_unfinished_experiment_is_not_deleted(client, publisher, refunds):
+    agent = AgentFactory(owner_id="support")
+    experiment = new_experiment(make_dataset("Hello", owner_id="support"), publisher, agent, scorerIds=["refunds"])
+
+    pages = [text(client.get("/scorers/refunds/delete")), text(client.post("/scorers/refunds/delete"), 409)]
+
+    message = "An experiment that has not ended uses this scorer. Wait until it ends, or cancel it."
+    assert all(message in page for page in pages)
+    mark_cancelled(experiment)
+    assert client.post("/scorers/refunds/delete").status_code == 302
 
 
 def test_editors_delete_no_scorer(client, refunds):
