@@ -39,7 +39,8 @@ def list_context(request: HttpRequest) -> TemplateContext:
     """Return the template context of the datasets that a search finds."""
     archived = request.GET.get("archived") == "yes"
     datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
-    if search := request.GET.get("q", ""):
+    # PostgreSQL refuses a NUL in a text.
+    if search := request.GET.get("q", "").replace("\0", ""):
         datasets = datasets.filter(contains_text("name", search))
     page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     query = encode_query(q=search, archived="yes" if archived else "")
@@ -54,7 +55,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     old_version = earlier_version(row, request.GET.get("version", ""))
     items = ItemVersion.objects.filter(dataset=row).select_related("item").order_by("item_id")
     items = items.current() if old_version is None else items.at_version(old_version)
-    if search := request.GET.get("q", ""):
+    if search := request.GET.get("q", "").replace("\0", ""):
         items = items.filter(text__contains=search.casefold())
     page: Page[ItemVersion] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {

@@ -50,7 +50,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
     row = get_page_experiment(request, experiment_id)
     baseline = find_baseline(row) if row.is_finished else None
     only = request.GET.get("only", "")
-    tag = request.GET.get("tag", "")
+    tag = request.GET.get("tag", "").replace("\0", "")  # PostgreSQL refuses a NUL
     page = page_of_results(row, only, tag, baseline, request.GET.get("page"))
     may_edit = has_role(request.user, Role.EDITOR, row.dataset.owner_id)
     context = {

@@ -353,3 +353,10 @@ def test_a_viewer_without_datasets_is_told_who_creates_them(client):
 
     assert "Editors of your team create them." in page
     assert "New dataset" not in page
+
+
+@pytest.mark.parametrize("path", ["/datasets?q=%00sup", f"{ONE}?q=%00on"])
+def test_a_nul_in_a_search_is_ignored(client, editor, support, path):
+    add_items(support, [{"input": "One"}])
+
+    assert "Support" in text(client.get(path))
