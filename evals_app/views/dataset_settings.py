@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from access_app.role import Role
 from agentcms.errors import Conflict
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.post_transactions import atomic_post
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.views.access import GET_POST
@@ -29,7 +30,7 @@ from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
 
 @require_http_methods(GET_POST)
 @login_required
-@transaction.atomic
+@atomic_post
 def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Change the name, the description, the schemas, the scorers and the agents of a dataset."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -19,6 +18,7 @@ from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import listed_agents, name_agents
@@ -98,7 +98,7 @@ def create_scorer_page(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(GET_POST)
 @login_required
-@transaction.atomic
+@atomic_post
 def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
     """Change a scorer: save a draft, or publish the change."""
     publish = request.POST.get("publish") == "yes"

@@ -19,6 +19,7 @@ from agentcms.db.locks import reserve_new_key
 from agentcms.db.text_conditions import contains_text
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.views.access import GET_POST
@@ -91,7 +92,7 @@ def create_base(form: BaseForm) -> KnowledgeBase:
 
 @require_http_methods(GET_POST)
 @login_required
-@transaction.atomic
+@atomic_post
 def edit(request: HttpRequest, key: str) -> HttpResponse:
     """Change the settings of a base. Another embedder or chunk size builds another index."""
     base = get_page_base(request, key, Role.PUBLISHER)
