@@ -91,7 +91,7 @@ def archived_message(agent: Agent) -> str:
         return ""
     author = f" by {agent.archived_by_name}" if agent.archived_by_name else ""
     return (
-        f"This agent was archived on {agent.archived_at:%B %-d, %Y}{author}. Unarchive it to edit, publish or run it."
+        f"This agent was archived on {agent.archived_at:%-d %B %Y}{author}. Unarchive it to edit, publish or run it."
     )
 
 

@@ -63,7 +63,8 @@ def test_editors_can_neither_archive_nor_unarchive(editor, agent):
 def test_the_page_of_an_archived_agent_says_so_and_cannot_be_edited(publisher, archived):
     html = publisher.get(reverse("agents:edit", args=[archived.pk])).content.decode()
 
-    assert "This agent was archived on" in html
+    # As all other dates on pages: the day comes first.
+    assert f"This agent was archived on {archived.archived_at:%-d %B %Y}" in html
     assert "by penny. Unarchive it to edit, publish or run it." in html
     assert "Save draft" not in html
     assert reverse("agents:unarchive", args=[archived.pk]) in html
