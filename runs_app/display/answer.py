@@ -31,6 +31,8 @@ class RunView:
     cards: Sequence[JSONMapping] = ()
     # How the others of its calls were decided, by their IDs. They are carried out when all are decided.
     decisions: Mapping[str, str] = field(default_factory=dict)
+    # Why calls were not carried out, by their IDs: somebody declined them, or nobody decided in time.
+    refusals: dict[str, str] = field(default_factory=dict)
     claims: Sequence[RunClaim] = ()
     waits: Sequence[PendingCall] = ()  # the calls for which the run waited, or waits
 
@@ -46,10 +48,18 @@ class RunView:
                 call.state, call.decision = "decided", self.decisions[call.id]
             elif call.state == "running" and state is not None:
                 call.state = state
+            elif call.state == "failed" and call.id in self.refusals:
+                call.state, call.decision = "not-run", self.refusals[call.id]
         for wait in self.waits:
             if wait.run_id == self.run.pk and wait.decided_at is not None:
                 transcript.start_after_decision(wait.call_id, wait.decided_at)
         return transcript
+
+    @property
+    def has_errors_of_calls(self) -> bool:
+        """True if the result of a call is an error, as that of a declined one is too."""
+        payloads = [event.data.get("payload") for event in self.events if event.data.get("type") == "tool-result"]
+        return any(payload and payload.get("isError") for payload in payloads)
 
     @property
     def state_of_open_calls(self) -> str | None:

@@ -106,6 +106,12 @@ def decision_note(call: PendingCall) -> str:
     return f"{decision}{decider}{'' if call.edited_arguments is None else ' with edited arguments'}"
 
 
+def decision_text(call: PendingCall) -> str:
+    """Return how a call was decided, to follow its name: `approved by ann`."""
+    note = decision_note(call)
+    return f"{note[:1].lower()}{note[1:]}"
+
+
 def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:
     """Yield the times at which another process took over. The first claim after a decision is none."""
     segments = [0]
@@ -118,7 +124,7 @@ def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:
 def call_spans(calls: Iterable[ToolCallPart], end: datetime) -> Iterator[Span]:
     """Yield the spans of tool calls."""
     for call in calls:
-        if call.started_at is None or call.state in {"waiting", "decided"}:
+        if call.started_at is None or call.state in {"waiting", "decided", "not-run"}:
             continue
         kind = "agent" if call.noun == "sub-agent" else "tool"
         yield Span(kind, call.title, call.started_at, call.ended_at or end)

@@ -46,8 +46,9 @@ class ToolCallPart:
     name: str
     arguments: str = ""
     result: str = ""
-    state: str = "running"  # "running", "done" or "failed", and in views "waiting", "decided" or "unfinished"
-    decision: str = ""  # of a person, if the call is decided and not carried out yet
+    # "running", "done" or "failed", and in views "waiting", "decided", "unfinished" or "not-run"
+    state: str = "running"
+    decision: str = ""  # of a person, if the call is decided and not carried out, or not yet
     started_at: datetime | None = None
     ended_at: datetime | None = None
     child: Any = None  # the run of a sub-agent

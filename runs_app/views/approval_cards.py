@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from uuid import UUID
 
 from access_app.caller import Caller
 from agentcms.web.template_context import TemplateContext
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.display.answer import RunView
 from runs_app.display.approvals import PendingCallView, build_approval_views
-from runs_app.display.spans import decision_note
+from runs_app.display.spans import decision_text
 from runs_app.forms.decision import DecisionForm
 from runs_app.models import AgentRun, PendingCall
 
@@ -41,8 +42,12 @@ def build_card(
     }
 
 
-def add_cards(run_views: Iterable[RunView], user: Caller) -> None:
-    """Add the calls for which suspended runs wait to their views. Readers without details see none."""
+def add_cards(run_views: Collection[RunView], user: Caller) -> None:
+    """Add the calls for which runs wait, and the decisions about others, to their views.
+
+    Readers without details see none.
+    """
+    add_refusals(run_views)
     for run_view in run_views:
         if run_view.run.status == AgentRun.Status.SUSPENDED and run_view.has_details:
             calls = [reachable.call for reachable in waiting_calls_below(run_view.run)]
@@ -50,10 +55,18 @@ def add_cards(run_views: Iterable[RunView], user: Caller) -> None:
             run_view.cards = [build_card(view, RUN_PLACE) for view in build_approval_views(calls, user)]
 
 
+def add_refusals(run_views: Iterable[RunView]) -> None:
+    """Add why calls were not carried out, by one query, or none without a call whose result is an error."""
+    views: dict[UUID | None, RunView] = {
+        view.run.pk: view for view in run_views if view.has_details and view.has_errors_of_calls
+    }
+    refused = (PendingCall.State.DECLINED, PendingCall.State.EXPIRED)
+    if views:
+        for call in PendingCall.objects.filter(run__in=views, state__in=refused):
+            views[call.run_id].refusals[call.call_id] = decision_text(call)
+
+
 def describe_decisions(run: AgentRun) -> dict[str, str]:
     """Return how the decided calls of a suspended run were decided, by their IDs in its transcript."""
     calls = run.pending_calls.filter(segment=run.segment).exclude(state=PendingCall.State.OPEN)
-    notes = {
-        call.call_id: "Finished" if call.kind == PendingCall.Kind.CHILD else decision_note(call) for call in calls
-    }
-    return {call_id: f"{note[:1].lower()}{note[1:]}" for call_id, note in notes.items()}
+    return {call.call_id: "finished" if call.kind == PendingCall.Kind.CHILD else decision_text(call) for call in calls}

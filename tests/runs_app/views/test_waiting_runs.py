@@ -144,6 +144,24 @@ def test_the_time_of_a_tool_is_that_after_the_decision(editor, ann, agent):
     assert bar.duration_text == "4.0 s"
 
 
+@pytest.mark.parametrize(("state", "text"), [("declined", "declined by maya"), ("expired", "expired by maya")])
+def test_a_call_that_was_not_carried_out_has_not_failed(editor, ann, agent, state, text):
+    """Its result is an error for the agent. The tool has not run, and has no time."""
+    calls = [("tool-call", {"toolCallId": "call-1", "toolName": "refund", "args": {}})]
+    result = ("tool-result", {"toolCallId": "call-1", "result": "Not without a receipt.", "isError": True})
+    run = RunFactory(agent=agent, requested_by=ann, chunks=[*calls, result])
+    RefundCallFactory(run=run, state=state, decided_by_name="maya", decided_at=timezone.now())
+
+    answer = page(editor, run)
+
+    for response in (answer, page(editor, run, "answer")):
+        html = response.content.decode()
+        assert f'data-call-state><span dir="auto">{text}</span>' in html
+        assert "failed after" not in html
+    assert "Not without a receipt." in html
+    assert [span for span in answer.context["answer"].spans if span.kind == "tool"] == []
+
+
 def test_the_time_line_says_that_arguments_were_edited_and_leads_to_them(editor, call):
     """The transcript has the arguments that the model wrote."""
     PendingCall.objects.update(
