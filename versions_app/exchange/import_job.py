@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import count
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from django.core.files.base import File
 from django.db import transaction
@@ -18,9 +18,13 @@ from jobs_app import limits
 from jobs_app.files import file_storage, save_file
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import job_handler
-from versions_app.exchange.records import ACTIONS, MAX_RECORD_BYTES, Record, import_record
+from versions_app.exchange.preview import preview_record
+from versions_app.exchange.records import ACTIONS, MAX_RECORD_BYTES, Record, RecordOutcome, import_record
 from versions_app.exchange.report_rows import OUTCOME_LOG, ReportWriter, adopt_outcome_log, drop_resolved_warnings
 from versions_app.exchange.requester import requesting_user
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 IMPORT = "import_agents"
 
@@ -126,7 +130,7 @@ def import_records(job: Job, file: IO[bytes]) -> JSONObject:
             continue
         with transaction.atomic():
             user = requesting_user(job)  # for each record: the account may be switched off meanwhile
-            outcome = import_record(record, user, job.parameters, file_ids)
+            outcome = import_or_preview(job, record, user, file_ids)
             counts[outcome.action] += 1
             report.add(number, outcome, record.name)
             position = {"line": number, "counts": dict(counts)}
@@ -135,6 +139,12 @@ def import_records(job: Job, file: IO[bytes]) -> JSONObject:
     totals = {action: counts[action] for action in ACTIONS}
     records_url = f"/api/jobs/{job.pk}/records"
     return {"dryRun": bool(job.parameters.get("dryRun")), **totals, "listed": report.listed, "report": records_url}
+
+
+def import_or_preview(job: Job, record: Record, user: User, file_ids: Container[int]) -> RecordOutcome:
+    if job.parameters.get("keep"):  # the user of the page has not chosen yet whether to publish
+        return preview_record(record, user, job.parameters)
+    return import_record(record, user, job.parameters, file_ids)
 
 
 def read_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

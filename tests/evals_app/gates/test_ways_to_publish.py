@@ -1,6 +1,10 @@
 """Release gates hold for every way that makes a version live: pages, API, admin, imports, the trash and code."""
 
+import json
+from html import unescape
+
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from agents_app.configuration.version_checks import GateNotMet
@@ -8,6 +12,7 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.editor.saving import NO_REASON_MESSAGE
 from evals_app.models import Dataset, ReleaseGate
+from jobs_app.runner import run_claimed
 from tests.agents_app.admin.test_publishing_drafts import messages
 from tests.api_client import Caller, agent_path
 from tests.evals_app.experiment_runs import make_dataset
@@ -35,6 +40,19 @@ def test_an_import_that_publishes_refuses_the_record(agent):
     (line,) = result["records"]
     assert (line["action"], live_number(agent)) == ("refuse", 1)
     assert line["reason"] == REASON.replace("Version 2", "Version 3")
+
+
+def test_the_check_of_a_file_names_the_gate_that_publishing_would_miss(agent):
+    """Imported as a draft, the change goes around no gate."""
+    line = json.dumps(record("concierge", instructions="Three")).encode()
+    publisher = browser(member("publisher"))
+
+    answer = publisher.post(reverse("exchange:upload"), {"file": SimpleUploadedFile("in.jsonl", line)})
+    run_claimed(answer.url.rsplit("/", 1)[1])
+
+    html = unescape(publisher.get(answer.url).content.decode())
+    assert "1 existing agent will be changed." in html
+    assert f"“Import and publish” rejects it: {REASON.replace('Version 2', 'Version 3')}" in html
 
 
 def test_an_import_beside_it_stays_a_draft(agent):

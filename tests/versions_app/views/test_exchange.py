@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from access_app.role import Role
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
@@ -140,6 +141,22 @@ def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sen
     assert agent.head_version.change_message == "Imported from in.jsonl"
 
 
+def test_the_check_counts_a_change_that_only_publishing_makes(publisher, agent):
+    """The draft of the file is the stored one, so that an import as drafts would change nothing."""
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+    draft = {**agent.head_version.snapshot}
+    job = checked(publisher, {"id": agent.pk, "agent": {**draft, "name": "New live"}, "draft": draft})
+
+    html = publisher.get(address("job", job)).content.decode()
+    assert "1 existing agent will be changed." in html
+    assert "Only its live version differs. “Import and publish” changes it." in html
+    taken = run_job(publisher.post(address("confirm", job), {"publish": "yes"}))
+    assert taken.result["update"] == job.result["update"] == 1
+    agent.refresh_from_db()
+    assert agent.active_version.snapshot["name"] == "New live"
+
+
 def test_a_checked_file_is_imported_once(publisher, agent):
     job = checked(publisher, record("new"))
     run_job(publisher.post(address("confirm", job)))
@@ -148,6 +165,7 @@ def test_a_checked_file_is_imported_once(publisher, agent):
 
     assert again.status_code == 409
     assert "already imported" in again.content.decode()
+    assert "Nothing has changed yet" not in again.content.decode()
     assert Job.objects.count() == 2
 
 
