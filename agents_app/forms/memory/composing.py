@@ -19,7 +19,6 @@ def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str
     """
     # A copy: the form compares the result with the stored memory.
     memory: JSONObject = deepcopy(stored) if isinstance(stored, dict) else {}
-    memory.setdefault("options", {})
     stored_texts = texts_of(memory)
     errors: list[ValidationError] = []
     for group in GROUPS:
@@ -37,7 +36,7 @@ def compose_memory_options(stored: object, texts: Mapping[str, str], prefix: str
                 errors += InputError.build(item.label, error, f"{prefix}{item.path}")
     if errors:
         raise ValidationError(errors)
-    return memory
+    return memory or {"options": {}}  # an empty object is not valid
 
 
 def memory_error(path: str, message: str, prefix: str = INPUT_PREFIX) -> ValidationError:

@@ -94,7 +94,8 @@ def task_tool_row(key: str, choice: JSONValue) -> TaskToolRow:
         enabled = choice.get("enabled")
         use = "never" if enabled is False else str(choice.get("disposition") or DEFERRED) if enabled else ""
         milliseconds = choice.get("timeoutMs")
-        timeout = "" if milliseconds is None else f"{milliseconds / 1000:g}"
+        # With all digits: a change of another input of the row writes this one too.
+        timeout = "" if milliseconds is None else f"{milliseconds / 1000:.3f}".rstrip("0").rstrip(".")
         retries = choice.get("maxRetries")
         return TaskToolRow(key, use, timeout, "" if retries is None else str(retries))
     return TaskToolRow(key, {True: DEFERRED, False: "never"}.get(choice, ""), "", "")
@@ -111,8 +112,11 @@ def compose_background(data: FormData, base: JSONValue) -> tuple[JSONObject | No
         choices.pop(key, None)
         if choice is not None:
             choices[key] = choice
-    value = {name: item for name, item in stored.items() if name not in ("disabled", "tools")}
     mode = data.get("background_tasks")
+    # What nobody changed stays: a stored value has several ways to say the same, such as null and an empty object.
+    if mode == mode_for_all(base) and (tools == EVERY_TOOL or choices == (tools or {})):
+        return base, errors
+    value = {name: item for name, item in stored.items() if name not in ("disabled", "tools")}
     if mode == "disabled":
         value["disabled"] = True
     # Kept while all are disabled, so that it counts again afterwards.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
@@ -95,11 +95,12 @@ def simple_conditions(value: object) -> list[Condition] | None:
     return conditions
 
 
-def compose_knowledge(data: FormData, base: object) -> JSONObject | None:
+def compose_knowledge(data: FormData, base: JSONValue) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = base if isinstance(base, dict) else {}
     keys = dict.fromkeys(get_submitted_list(data, "knowledge-base"))
-    return {key: compose_choice(data, key, stored.get(key) or {}) for key in keys} or None
+    value = {key: compose_choice(data, key, stored.get(key) or {}) for key in keys}
+    return value or (None if stored else base)  # an empty object stays, as null does
 
 
 def compose_choice(data: FormData, key: str, before: JSONMapping) -> JSONObject:

@@ -138,7 +138,7 @@ def compose_selection(data: FormData, base: JSONValue) -> JSONObject | None:
         sent = data.get(f"mcp-hash-{key}", "") if tool is None or key in accepted else ""
         choice = value.setdefault(server, {**known, "tools": {}})
         choice["tools"][name] = compose_options(before, sent, needs_approval=key in approved)
-    return value or None
+    return value or (None if servers else base)  # an empty object stays, as null does
 
 
 def compose_options(before: JSONMapping, sent_hash: str, *, needs_approval: bool) -> JSONObject:

@@ -181,4 +181,7 @@ def compose_rules(row: VariantRow) -> JSONObject:
 
 def compose_context_keys(text: str, stored: Sequence[str] | None) -> list[str] | None:
     """Return the claims that count. A text that nobody changed gives the stored ones back."""
-    return [*stored] if stored and text == ", ".join(stored) else parse_tags(text) or None
+    # As the input sends them: on one line, and without outer spaces.
+    if stored is not None and text == normalize_line(", ".join(stored)).strip():
+        return [*stored]
+    return parse_tags(text) or None

@@ -73,6 +73,15 @@ def test_members_without_an_input_stay_and_no_choice_is_no_value(publisher):
     assert Agent.objects.get(pk="plain").background_tasks is None
 
 
+def test_a_timeout_keeps_its_digits_when_another_input_changes(publisher):
+    choice = {"enabled": True, "timeoutMs": 1_234_567, "maxRetries": 1}
+    agent = AgentFactory(tools=["calculator"], background_tasks={"tools": {"calculator": choice}})
+
+    save(publisher, agent, {"background-retries-calculator": "2"})
+
+    assert Agent.objects.get().background_tasks == {"tools": {"calculator": {**choice, "maxRetries": 2}}}
+
+
 def test_a_figure_that_is_no_number_is_named(publisher):
     agent = AgentFactory(tools=["calculator"])
 

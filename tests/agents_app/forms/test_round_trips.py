@@ -81,6 +81,47 @@ schemas = st.fixed_dictionaries(
     },
 )
 
+
+def choices(*names, **members):
+    """Return null, or an object with some of these names, each with some of the members and with others."""
+    members = {**members, "why": values}
+    return st.none() | st.dictionaries(st.sampled_from(names), st.fixed_dictionaries({}, optional=members), max_size=2)
+
+
+mcp_tools = choices(
+    "add", "*", "b_c", description=st.none() | texts, requireApproval=st.none() | st.booleans(), hash=st.none()
+)
+filters = st.none() | st.dictionaries(
+    st.sampled_from(["audience", "year"]),
+    scalars | st.dictionaries(st.sampled_from(["$eq", "$ne"]), scalars, min_size=1),
+)
+background_choices = choices(
+    "calculator",
+    "gone",
+    enabled=st.none() | st.booleans(),
+    timeoutMs=st.none() | st.integers(1, 24 * 3600 * 1000),
+    maxRetries=st.none() | st.integers(0, 100),
+    disposition=st.sampled_from([None, "foreground", "deferred", "awaited"]),
+    ordered=st.booleans(),
+)
+background_tasks = st.fixed_dictionaries(
+    {},
+    optional={
+        "disabled": st.none() | st.booleans(),
+        "tools": st.just("all") | st.just({"calculator": True, "gone": False}) | background_choices,
+        "why": values,
+    },
+)
+memories = st.sampled_from(
+    [
+        {"options": {}},
+        {"embedder": None},
+        {"observationalMemory": {}},
+        {"options": {"workingMemory": {}, "semanticRecall": {"enabled": False}}, "vector": "pinecone"},
+        {"options": {"lastMessages": False, "messageHistory": True, "generateTitle": {"minMessages": 2}}},
+    ]
+)
+
 configurations = st.fixed_dictionaries(
     {
         "name": keys,
@@ -101,7 +142,11 @@ configurations = st.fixed_dictionaries(
         "integration_tools": key_lists,
         "input_processors": st.lists(processors, max_size=3),
         "output_processors": st.lists(processors, max_size=2),
-        "memory": st.none() | keys,
+        "memory": st.none() | keys | memories,
+        "knowledge": choices("handbook", "prices", topK=st.none() | st.integers(1, 20), filter=filters),
+        "mcp_clients": choices("office", "my_office", tools=mcp_tools),
+        "background_tasks": st.none() | background_tasks,
+        "context_keys": st.none() | key_lists,
         "request_context_schema": st.none() | schemas,
         "scorers": st.dictionaries(keys, scorers, max_size=3),
         "metadata": objects("tags"),
@@ -144,6 +189,19 @@ def render(form):
         "request_context_schema": {"properties": {"tone": {"default": "warm"}}, "required": ["tone"]},
     },
     scripts=False,
+)
+@example(
+    fields={
+        "name": "A",
+        "instructions": "",
+        "model": {"provider": "p", "name": "n"},
+        "knowledge": {},
+        "mcp_clients": {},
+        "background_tasks": {"disabled": False, "tools": {}},
+        "context_keys": [" a", "b\nc "],
+        "memory": {"embedder": None},
+    },
+    scripts=True,
 )
 def test_an_unchanged_form_changes_nothing(agent, user, fields, scripts):
     configuration = {**schema.defaults(), **fields}
