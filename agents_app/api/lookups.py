@@ -117,6 +117,7 @@ def owner_for_new_row(user: Caller, requested: str | None) -> str:
         if not owner_ids:
             raise Forbidden("This needs the editor role for an owner.")
         return owner_ids[0]
+    # A superuser has the role for every owner, so nothing but Shared suggests itself.
     owner_id = SHARED_OWNER if requested is None else requested
     require_role(user, Role.EDITOR, owner_id)
     return owner_id

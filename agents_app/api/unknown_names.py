@@ -99,7 +99,7 @@ def checking_names(
         issues += [Issue(key, UNSUPPORTED_MESSAGE) for key in body if key in unsupported and key not in known]
     if issues:
         raise ConfigError(dict.fromkeys(issues))
-    if strict and in_query:
+    if strict and in_query:  # apart, because an error names the part of the request that it is about
         raise BadRequest("query parameters", [(name.field, name.message) for name in in_query])
 
 

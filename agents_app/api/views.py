@@ -204,6 +204,7 @@ class DuplicateView(JSONView):
             owner_id = ownership.get("owner_id")
             owner_id = agent.owner_id if owner_id is None else owner_id
             require_role(request.user, Role.EDITOR, owner_id, "Send another ownerId.")
+            # In place of the role for the original, which the lock noted: a replay needs that for the copy.
             note_required_role(Role.EDITOR, owner_id)
             version = get_version_or_live(agent, options.get("version_id"))
             try:

@@ -59,4 +59,5 @@ def usable_bases(value: object, owner_id: str) -> Iterator[tuple[str, Entry | st
         if entry is None:
             yield key, NO_BASE_MESSAGE.format(key=key)
         else:
+            # The tool that is built from the entry reads the options of the agent in its target.
             yield key, filter_problem(key, entry, options) or replace(entry, target=options)

@@ -143,7 +143,7 @@ def complete(value: JSONValue, owner_id: str) -> object:
 def _complete_server(server: str, choice: JSONObject, owner_id: str) -> JSONObject:
     known = server_tools(server, owner_id)
     if not known:
-        return choice
+        return choice  # there is nothing to list, and a server that is added later has these tools
     tools = choice.get("tools")
     if tools is None:
         # Not those that may be opted into only: nobody chose them by choosing the server.

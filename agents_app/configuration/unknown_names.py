@@ -86,6 +86,7 @@ def find_unknown_memory_options(body: JSONMapping) -> list[UnknownName]:
         UnknownName(f"memory.{path}", path.rpartition(".")[2], message)
         for path, message in options_without_effect(body.get("memory"))
     ]
+    # Once: an option at the wrong place is unknown there, and its explanation says where it belongs.
     explained = {name.field for name in without_effect}
     return [*(name for name in unknown if name.field not in explained), *without_effect]
 

@@ -222,6 +222,7 @@ class EditorSections(forms.Form):
         value = self["scorers"].value() or {}
         errors = texts_by_target(self["scorers"].errors.as_data())
         rows = []
+        # Without keys that a browser would change: `restore_scorers` adds the stored ones.
         for key in [*(key for key in value if key not in known and is_line(key)), *known]:
             kind, amount = sampling_inputs(value.get(key))
             entry = known.get(key)

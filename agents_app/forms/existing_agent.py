@@ -70,6 +70,7 @@ class ExistingAgentForm(AgentEditForm):
 
     @property
     def publishes(self) -> bool:
+        # The button of a conflict says it in its own value, because a form sends only the button that was pressed.
         return (self.accepted_versions[2:] or [str(self.data.get("publish"))]) == ["yes"]
 
     @property

@@ -126,6 +126,7 @@ class ProcessorsWidget(forms.Widget):
             return data.get(name)
         rows = [ProcessorRow.from_data(data, name, item) for item in get_submitted_list(data, f"{name}-item")]
         rows = sort_by_position(rows, [data.get(f"{name}-{row.row}-position") for row in rows])
+        # Other rows have numbers as names, so that none of them has the name of an added one.
         added = enumerate(filter(None, get_submitted_list(data, f"{name}-add")))
         return ProcessorInputs([*rows, *(ProcessorRow.new(key, f"added{index}") for index, key in added)])
 

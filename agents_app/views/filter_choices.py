@@ -34,6 +34,7 @@ class FilterField(NamedTuple):
 
 def filter_fields(listing: AgentListState, owners: Sequence[str]) -> list[FilterField]:
     """Return the fields of the panel. `owners` are those whose agents the user may see."""
+    # Without the order, whose columns would count for `distinct()` too.
     filters, agents = listing.filters, listing.agents.order_by()
     owner = ANY_OWNER if filters.owner is None else filters.owner
     return [

@@ -62,6 +62,7 @@ class AgentListState(ListState):
     """The state of the list, read from its URL. Unknown parameters and values are ignored."""
 
     def __init__(self, agents: AgentQuerySet, params: QueryDict) -> None:
+        # A row without a history, such as one of a fixture, has no status to show.
         self.agents = agents.filter(head_version__isnull=False)
         self.params = params
         state, sort = str(params.get("status")), str(params.get("sort"))

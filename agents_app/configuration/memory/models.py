@@ -22,6 +22,7 @@ def model_paths(memory: object) -> Iterator[tuple[str, str]]:
         choices["observationalMemory.reflection.model"] = observational.reflection.model
     for path, choice in choices.items():
         provider = provider_of(choice)
+        # An embedder in this process needs no provider that staff could remove.
         if provider and provider != LOCAL_EMBEDDERS:
             yield path, provider
 

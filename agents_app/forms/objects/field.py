@@ -96,6 +96,7 @@ class ObjectInputs:
     @classmethod
     def from_data(cls, members: Sequence[Member], data: FormData, prefix: str) -> ObjectInputs:
         texts = {member.name: normalize_lines(data.get(f"{prefix}-{member.name}") or "") for member in members}
+        # A form made by hand may have columns of different lengths.
         columns = (get_submitted_list(data, f"{prefix}-row-{column}") for column in ("name", "kind", "value"))
         rows = [
             OtherMember(name, kind, normalize_lines(text)) for name, kind, text in zip(*columns, strict=False) if name

@@ -68,6 +68,7 @@ def compose_variants(rows: Sequence[VariantRow], stored: JSONValue) -> tuple[Any
         composed = []
         for position, row in enumerate((row for row in rows if row.field == name), 1):
             variant = stored_variant(before, row)
+            # First: options of a memory that have no input come from it.
             row.stored = variant.get("value")
             try:
                 composed.append(merge_variant(variant, compose_variant(row)))

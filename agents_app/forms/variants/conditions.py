@@ -104,6 +104,7 @@ class ConditionGroup:
             inner = operator.removeprefix(GROUP_MARK)
             if inner == operator:
                 group.items += [ConditionTexts(field.strip(), operator, text.strip())] if field.strip() else []
+            # Each name once: a form made by hand could name one group many times, at each depth.
             elif depth < MAX_RULE_DEPTH and inner not in names:
                 names.add(inner)
                 inner_group = cls.from_data(data, f"{prefix}-{inner}", inner, depth + 1)

@@ -58,6 +58,7 @@ def agent_options(request: HttpRequest, agent_id: str, field: str) -> HttpRespon
 @require_safe
 def new_agent_options(request: HttpRequest, field: str) -> HttpResponse:
     """Search for what can be added to a field of a new agent."""
+    # Any owner: the search finds only agents that the user may see.
     return render_options(request, Agent(owner_id=request.GET.get("owner_id", "")), field)
 
 

@@ -171,7 +171,7 @@ def render_question(
         "number": number,
         "is_new": is_new,
         "others": others,
-        "keep_on": " ".join(form.accepted_versions[:2]),
+        "keep_on": " ".join(form.accepted_versions[:2]),  # the button of the question says itself that it publishes
         "label": publish_label(number, others),
         "differences": summarize_changes(live.snapshot, snapshot),
         "used_by": dependents_payload(request.user, agent),
