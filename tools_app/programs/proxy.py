@@ -21,6 +21,7 @@ MAX_HEAD = 16 * 1024  # bytes of a request for a connection
 CONNECT_TIMEOUT = 10  # seconds
 MAX_CONNECTIONS = 64
 REFUSED, CONNECTION_FAILED, INVALID = "403 Forbidden", "502 Bad Gateway", "405 Method Not Allowed"
+BUSY = "503 Service Unavailable"  # a program may try again, as it would not after INVALID
 
 
 class AddressProxy:
@@ -64,8 +65,10 @@ class AddressProxy:
             head = await reader.readuntil(b"\r\n\r\n")
         method, target, *_ = [*head.split(b"\r\n", 1)[0].decode("latin-1").split(" "), "", ""]
         host, _, port = target.rpartition(":")
-        if method != "CONNECT" or not port.isdecimal() or len(self.connections) > MAX_CONNECTIONS:
+        if method != "CONNECT" or not port.isdecimal():
             return await send_status(writer, INVALID)
+        if len(self.connections) > MAX_CONNECTIONS:
+            return await send_status(writer, BUSY)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 far_reader, far_writer = await open_checked(host.strip("[]"), int(port))
