@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
+from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from evals_app.compare.interval_plots import build_interval_plots
@@ -53,7 +54,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         comparison = find_comparison(baseline, candidate, request.user)
     except ApiError as error:
         return render(request, "evals/compare.html", {**context, "problem": error.error}, status=409)
-    query = f"a={baseline.pk}&b={candidate.pk}"
+    query = encode_query(a=str(baseline.pk), b=str(candidate.pk))
     if comparison.state == Comparison.State.FAILED:
         again_url = f"{reverse('evals:compare_again')}?{query}"
         return render(request, "evals/compare.html", {**context, "problem": STATISTICS_FAILED, "again_url": again_url})
@@ -62,7 +63,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     items = chosen_items(statistics.get("items", []), only)
     page: Page[Any] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
-    context |= {"query": f"{query}&only={only}" if only else query, "unfiltered": query}
+    context |= {"query": f"{query}&{encode_query(only=only)}" if only else query, "unfiltered": query}
     context |= {"unpaired": [unpaired_items(*side) for side in sides_of(baseline, candidate, statistics)]}
     context |= {"scorers": compared_scorers(pair, statistics), "measures": compared_measures(statistics)}
     return render(request, "evals/compare.html", context)

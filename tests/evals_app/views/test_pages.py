@@ -110,6 +110,16 @@ def test_a_comparison_speaks_in_words_with_what_got_worse_first(client, editor):
     assert page.index("<ins>25</ins>") < page.index("<ins>75</ins>")
 
 
+def test_an_unknown_filter_of_a_comparison_stays_one_parameter(client, editor):
+    dataset = make_dataset(*map(str, range(51)), owner_id="support")
+    baseline, candidate = ended(dataset, [0.5] * 51), ended(dataset, [0.75] * 51, number=2)
+    compute_now(baseline, candidate)
+
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}&only=x%26a=1"))
+
+    assert "only=x%26a%3D1&amp;page=2" in page
+
+
 def test_a_comparison_says_on_which_side_an_item_failed(client, editor):
     dataset = make_dataset(*map(str, range(4)), owner_id="support")
     baseline, candidate = ended(dataset, [0.5] * 4), ended(dataset, [0.5] * 4, number=2)
