@@ -150,13 +150,16 @@ class SettingsInputs:
         """Return an error for the input of a setting such as `generateScore.prompt`, or None without such an input."""
         first, _, rest = path.partition(".")
         part, name = (first, rest) if first in self.parts else (ROOT, path)
-        labels = {member.name: member.label for member in self.parts[part].members} if part in self.parts else {}
-        heading = SETTING_PARTS[self.kind][part][0] if labels else ""
-        if part == path and labels:  # the part as a whole, so that its first input is in error
-            name, labels = next(iter(labels)), {}
-        elif name not in labels:
+        if part not in self.parts:
             return None
-        label = f"{heading} {labels.get(name, '')}".strip()
+        heading = SETTING_PARTS[self.kind][part][0]
+        labels = {member.name: member.label for member in self.parts[part].members}
+        if part == path:  # the part as a whole, so that its first input is in error
+            name, label = next(iter(labels)), heading
+        elif name in labels:
+            label = f"{heading} {labels[name]}".strip()
+        else:
+            return None
         return InputError(f"{label}: {message}", f"{prefix}-{self.kind}-{part}-{name}:0", message)
 
     def show_errors(self, errors: Iterable[ValidationError]) -> None:
