@@ -8,7 +8,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -18,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
@@ -48,7 +48,7 @@ def get_managed_agent(request: HttpRequest, agent_id: str) -> Agent:
 
 @require_http_methods(GET_POST)
 @login_required
-@transaction.atomic
+@atomic_post
 def add_gate(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Add a gate to an agent."""
     agent = get_managed_agent(request, agent_id)
@@ -58,11 +58,13 @@ def add_gate(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @require_http_methods(GET_POST)
 @login_required
-@transaction.atomic
+@atomic_post
 def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
     """Change a gate, such as to a lower bar."""
     agent = get_managed_agent(request, agent_id)
-    gates = gates_for(agent).select_for_update(of=("self",))  # or one that is deleted meanwhile would come back
+    gates = gates_for(agent)
+    if request.method == "POST":
+        gates = gates.select_for_update(of=("self",))  # or one that is deleted meanwhile would come back
     gate = get_object_or_404(gates, pk=gate_id)
     gate.updated_at = timezone.now()
     return edit_gate(request, agent, gate)
@@ -83,7 +85,7 @@ def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResp
 
 @require_http_methods(GET_POST)
 @login_required
-@transaction.atomic
+@atomic_post
 def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
     """Delete a gate after a question."""
     agent = get_managed_agent(request, agent_id)
