@@ -167,6 +167,17 @@ def test_a_write_that_must_not_wait_leaves_the_line_at_once(connection):
         assert cursor.execute("PRAGMA busy_timeout").fetchall() == [(LOCK_TIMEOUT * 1000,)]
 
 
+def test_a_database_that_fails_meanwhile_leaves_no_short_timeout_behind(connection):
+    def fail(execute, sql, params, many, context):
+        raise OperationalError("disk I/O error")
+
+    failing = connection.execute_wrapper(fail)
+    with failing, pytest.raises(OperationalError, match="disk"), connection.waiting_at_most(0.01):
+        pass
+
+    assert connection.lock_timeout == LOCK_TIMEOUT
+
+
 def test_a_thread_that_waits_too_late_leaves_no_lock_behind(connection, monkeypatch):
     """The thread may not have begun to wait when its writer gives up and opens the file again."""
     first, second = (WriterQueue(connection.queue.path) for _ in range(2))

@@ -98,8 +98,8 @@ class DatabaseWrapper(Base):
     def waiting_at_most(self, seconds: float) -> Iterator[None]:
         """Let the writes of the block wait for so long at most, and then raise OperationalError."""
         usual = self.lock_timeout
-        self._set_lock_timeout(seconds)
         try:
+            self._set_lock_timeout(seconds)
             yield
         finally:
             self._set_lock_timeout(usual)
