@@ -7,6 +7,7 @@ environment.
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import resource
 import signal
@@ -113,7 +114,8 @@ def main() -> int:
     """Serve until a stop signal; return the exit code."""
     allow_open_files(2 * MAX_CONNECTIONS)
     # The processes are forks of this one. What is loaded here is ready in a new process at once, and uses its memory
-    # only once.
+    # only once. Since Python 3.14, each would load it anew by default.
+    multiprocessing.set_start_method("fork", force=True)
     with loading_modules():
         import_module(APPLICATION)
     server = WebServer(
