@@ -96,13 +96,19 @@ class Evidence:
 
     def find(self, snapshot_hash: str, gate: ReleaseGate) -> Experiment | None:
         """Return the last experiment over the dataset of a gate with a configuration and the scorer, or None."""
-        # Without a version the gate asks for the current items, some of which an earlier experiment has not seen.
-        version = gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
-        place = (snapshot_hash, gate.dataset_id, version)
+        place = (snapshot_hash, gate.dataset_id, tested_dataset_version(gate))
         of_place = (
             row for row in self.experiments if (row.snapshot_hash, row.dataset_id, row.dataset_version) == place
         )
         return next((row for row in of_place if uses_scorer(row, gate.scorer)), None)
+
+    def describe_missing(self, gate: ReleaseGate) -> str:
+        """Return that no experiment has tested the version, or none over the items that the gate asks for."""
+        place = (self.version_hash, gate.dataset_id)
+        of_dataset = (row for row in self.experiments if (row.snapshot_hash, row.dataset_id) == place)
+        items = f" over version {tested_dataset_version(gate)} of the dataset"
+        is_tested = any(uses_scorer(row, gate.scorer) for row in of_dataset)
+        return f"no experiment has tested it{items if is_tested else ''}."
 
     def statistic(self, experiment: Experiment, gate: ReleaseGate) -> float | None:
         """Return the statistic of a gate in an experiment, or None if it has no such score."""
@@ -151,6 +157,12 @@ class Evidence:
         # One that was deleted or handed to another team has no live version here, and counts too.
         moved = sorted(key for key, version in tested.items() if self.live_sub_agents.get(key) != version)
         return f"Sub-agents changed since the experiment: {', '.join(moved)}." if moved else ""
+
+
+def tested_dataset_version(gate: ReleaseGate) -> int:
+    """Return the version of the dataset over which a gate asks for an experiment."""
+    # Without a version the gate asks for the current items, some of which an earlier experiment has not seen.
+    return gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
 
 
 def live_hash_of(checked: Checked) -> str:
@@ -230,7 +242,7 @@ def check_gate(agent: Agent, version: AgentVersion, gate: ReleaseGate, evidence:
     need = describe_need(gate, agent.owner_id)
     experiment = evidence.find(version.snapshot_hash, gate)
     if experiment is None:
-        return GateState(gate, False, f"{name} needs {need}; no experiment has tested it.")
+        return GateState(gate, False, f"{name} needs {need}; {evidence.describe_missing(gate)}")
     if is_too_old(experiment, gate):
         days = pluralize(gate.max_age_days or 0, "day")
         return GateState(gate, False, f"{name} needs {need}; its last experiment is older than {days}.", experiment)

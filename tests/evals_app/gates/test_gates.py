@@ -71,7 +71,7 @@ def test_a_version_that_meets_the_gate_goes_live(agent, draft):
     ("columns", "reason"),
     [
         ({"mean": 0.74}, "its last experiment scored 0.74."),
-        ({"dataset_version": 0}, "no experiment has tested it."),
+        ({"dataset_version": 0}, "no experiment has tested it over version 1 of the dataset."),
         ({"status": "cancelled"}, "no experiment has tested it."),
         ({"total_items": 2}, "no experiment has tested it."),
         ({"succeeded_count": 0, "failed_count": 1}, "1 item of its last experiment failed."),
