@@ -11,12 +11,14 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.dialogs import redirect_page
 from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
@@ -93,7 +95,7 @@ def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
     if request.method == "POST":
         gate.delete()
         messages.success(request, "The release gate was deleted.")
-        return redirect("evals:quality", agent.pk)
+        return redirect_page(request, reverse("evals:quality", args=[agent.pk]))
     context = {
         "title": "Delete the release gate?",
         "body": "evals/_delete_gate.html",

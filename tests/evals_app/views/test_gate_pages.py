@@ -69,6 +69,16 @@ def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
     assert not ReleaseGate.objects.exists()
 
 
+def test_deleting_a_gate_in_its_dialog_loads_the_page_again(client, manager, gate):
+    """A redirect would be followed, and the whole page put into the place of the dialog."""
+    path = f"/agents/concierge/gates/{gate.pk}/delete"
+
+    deleted = client.post(path, headers={"HX-Request": "true"})
+
+    assert (deleted.status_code, deleted.headers["HX-Redirect"]) == (200, "/agents/concierge/quality")
+    assert "The release gate was deleted." in text(client.get("/agents/concierge/quality"))
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
