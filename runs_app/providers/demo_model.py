@@ -120,7 +120,8 @@ def result_text(part: ToolReturnPart | RetryPromptPart) -> str:
         return f"{part.tool_name} refused: {part.model_response()}"
     if is_search_result(part.content):
         return quote_passages(part.content)
-    return f"{part.tool_name} says {part.model_response_str()}"
+    # The answer ends its own sentence.
+    return f"{part.tool_name} says {part.model_response_str().removesuffix('.')}"
 
 
 def answer_text(name: str, prompts: Sequence[str], results: Sequence[str], instructions: str) -> str:

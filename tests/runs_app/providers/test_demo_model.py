@@ -4,7 +4,15 @@ import asyncio
 import time
 
 import pytest
-from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolDefinition, UserPromptPart
+from pydantic_ai import (
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolDefinition,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo
 
@@ -15,7 +23,7 @@ from runs_app.providers.demo_calls import (
     parse_arguments,
     requested_calls,
 )
-from runs_app.providers.demo_model import remembered_line
+from runs_app.providers.demo_model import remembered_line, result_text
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db
@@ -134,6 +142,12 @@ def test_it_answers_with_tool_results(ask):
     )
 
     assert answer == "I am the demo model 'echo'. word-count says 2; calculator says 2.0."
+
+
+def test_a_result_that_is_a_sentence_gets_no_second_full_stop():
+    part = ToolReturnPart("issue-refund", "Tool call was not approved by the user.")
+
+    assert result_text(part) == "issue-refund says Tool call was not approved by the user"
 
 
 def test_it_does_not_retry_refused_arguments(run):
