@@ -18,6 +18,7 @@ from django_htmx.http import trigger_client_event
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.web.dialogs import is_htmx, redirect_page
+from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
@@ -97,23 +98,32 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     owners = selectable_owners(request.user, Role.PUBLISHER)
     any_owner = has_role_everywhere(request.user, Role.PUBLISHER)
     form = ChangeOwnerForm(request.POST or None, user=request.user, agent=agent, owners=owners, any_owner=any_owner)
-    if not (request.method == "POST" and form.is_valid()):
+    if not (request.method == "POST" and form.is_valid() and save_owner(request, agent, form)):
         button = {"label": "Change owner", "kind": "primary"}
         return render_confirmation(
             request, agent, form, f"Change owner of {agent.name}", "agents/_change_owner.html", button, owners=owners
         )
-    owner_id = form.cleaned_data["owner_id"]
-    require_role(request.user, Role.PUBLISHER, owner_id)
-    with transaction.atomic():
-        lock_agent(request, agent_id, Role.PUBLISHER).change_owner(owner_id)
-
-    message = f"Current owner: {owner_id or SHARED_LABEL}."
+    message = f"Current owner: {form.cleaned_data['owner_id'] or SHARED_LABEL}."
     if not is_htmx(request):
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)
     # The editor reloads itself by the event, and offers unsaved text again.
     response = HttpResponse(status=204)
     return trigger_client_event(response, "agent-owner-changed", {"target": "body", "message": message})
+
+
+def save_owner(request: HttpRequest, agent: Agent, form: ChangeOwnerForm) -> bool:
+    """Give an agent to the owner of a valid form. Return False, with the error in the form, if that fails."""
+    owner_id = form.cleaned_data["owner_id"]
+    require_role(request.user, Role.PUBLISHER, owner_id)
+    try:
+        with transaction.atomic():
+            lock_agent(request, agent.pk, Role.PUBLISHER).change_owner(owner_id)
+    except ConfigError as error:  # an earlier release, or a fixture, stored what is not valid now
+        problem = " ".join(error.messages)
+        form.add_error(None, f"The configuration of the agent is not valid: {problem} Correct it in the editor first.")
+        return False
+    return True
 
 
 def render_confirmation(

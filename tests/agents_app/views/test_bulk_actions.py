@@ -8,7 +8,7 @@ from psycopg.errors import LockNotAvailable
 from access_app.role import Role
 from agents_app.editing import bulk
 from agents_app.models import Agent
-from tests.factories import AgentFactory, MembershipFactory, member
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from tests.form_submission import form_data
 from tests.page_client import browser
 from versions_app.models import AgentVersion
@@ -167,6 +167,18 @@ def test_presence_names_other_editors_and_newer_versions(publisher, editor, agen
 
 
 # --- Strangers
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+def test_the_owner_of_an_agent_that_is_not_valid_any_longer_is_not_changed(agent, headers):
+    Agent.objects.filter(pk=agent.pk).update_unguarded(tools=["calculator", "calculator"])
+    client = browser(UserFactory(is_superuser=True))
+
+    answer = client.post(reverse("agents:change_owner", args=[agent.pk]), {"owner_id": "support"}, headers=headers)
+
+    assert answer.status_code == 422
+    assert "&#x27;calculator&#x27; is listed twice" in answer.content.decode()
+    assert Agent.objects.get().owner_id == ""
 
 
 @pytest.mark.parametrize("name", ["edit", "delete", "change_owner", "presence"])
