@@ -12,6 +12,7 @@ from access_app.role import Role
 from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agentcms.web.posted_fields import posted_fields
 from agentcms.web.template_context import TemplateContext
+from agents_app.configuration.schema import to_snapshot
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for, role_requirement
@@ -49,7 +50,8 @@ def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) 
     against = request.POST.get("against") or ("head" if has_changes or not agent.has_draft else "live")
     version, head = get_versions(agent, [against, "head"])
     merge = form.merge_with(head) if form.merges else None
-    unsaved = merge.snapshot if merge else unsaved_snapshot(head, form)
+    # As it would be stored, because gates know versions by their hash: a merge has null for what is not set.
+    unsaved = to_snapshot({}, merge.snapshot) if merge else unsaved_snapshot(head, form)
     side_by_side, unfolded = request.POST.get("layout") == "sides", request.POST.getlist("unfold")
     differences = build_sections(version.snapshot, unsaved, side_by_side=side_by_side, unfolded=unfolded)
     return {

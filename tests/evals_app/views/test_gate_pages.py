@@ -11,6 +11,7 @@ from evals_app.models import Dataset, Experiment, ReleaseGate
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import experiment_of, live_number
 from tests.factories import AgentFactory, member
+from tests.page_client import editor_form
 from versions_app.views.publish import NO_REASON_MESSAGE
 
 pytestmark = pytest.mark.django_db
@@ -264,3 +265,16 @@ def test_a_button_that_a_gate_would_refuse_cannot_be_pressed(client, agent, draf
     refusal = 'disabled title="A release gate is not met."'
     assert [refusal in page for page in (dialog, review)] == [is_disabled] * 2
     assert "v2 is already the draft" in restore
+
+
+def test_the_review_of_a_merge_that_leads_back_to_live_names_no_gate(client, manager, agent, gate):
+    description = agent.description
+    with change(publish=False):
+        agent.edit({"instructions": "Two", "description": "Other"})
+    mine = editor_form(agent, publish="yes", instructions="One")
+    with change(publish=False):
+        agent.edit({"description": description})
+
+    page = client.post(reverse("versions:review", args=[agent.pk]), {**mine, "merge": "yes"})
+
+    assert page.context["gate_refusal"] == ""
