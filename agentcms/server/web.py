@@ -113,8 +113,7 @@ def watch_processes(server: WebServer) -> None:
 def main() -> int:
     """Serve until a stop signal; return the exit code."""
     allow_open_files(2 * MAX_CONNECTIONS)
-    # The processes are forks of this one. What is loaded here is ready in a new process at once, and uses its memory
-    # only once. Since Python 3.14, each would load it anew by default.
+    # Forks share what is loaded here: a new one is ready at once. Python 3.14 would load it anew in each by default.
     multiprocessing.set_start_method("fork", force=True)
     with loading_modules():
         import_module(APPLICATION)

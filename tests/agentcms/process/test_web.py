@@ -1,4 +1,4 @@
-"""How the web server starts its processes."""
+"""The start of the processes of the web server."""
 
 import subprocess
 import sys
