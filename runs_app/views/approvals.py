@@ -68,7 +68,11 @@ def approval_count(request: HttpRequest) -> HttpResponse:
 def approval(request: HttpRequest, call_id: UUID) -> HttpResponse:
     """Display a call: as a page, or as the fragment of a page with several calls."""
     call = get_call(request, call_id)
-    return render_call(request, call, mode=request.GET.get("mode", ""))
+    response = render_call(request, call, mode=request.GET.get("mode", ""))
+    if call.is_open or not is_htmx(request):
+        return response
+    # Somebody has decided it since the page was loaded, so that the numbers of waiting calls are old too.
+    return trigger_client_event(response, "approval-decided", {"target": "body"})
 
 
 @require_POST

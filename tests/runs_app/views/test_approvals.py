@@ -89,6 +89,18 @@ def test_the_number_of_queries_does_not_grow_with_the_calls(editor, call, ann, d
         editor.get(INBOX)
 
 
+def test_opening_a_call_that_was_decided_meanwhile_updates_the_numbers(editor, call):
+    path = f"/approvals/{call.pk}?mode=edit"
+
+    waiting = editor.get(path, headers=HTMX)
+    decide(editor, call, "approve")
+    decided = editor.get(path, headers=HTMX)
+
+    assert "HX-Trigger" not in waiting.headers
+    assert "approval-decided" in decided.headers["HX-Trigger"]
+    assert "HX-Trigger" not in editor.get(path).headers
+
+
 def test_approving_stores_who_decided(editor, ann, call):
     response = decide(editor, call, "approve", HTMX)
 
