@@ -15,6 +15,7 @@ STORAGES: dict[str, dict[str, object]] = {
 }
 # Names with a hash, of Django or of the bundled editor (chunk-1A2B3C4D.js), never get another content.
 WHITENOISE_IMMUTABLE_FILE_TEST = r"(\.[0-9a-f]{12}|-[0-9A-Z]{8})\.\w+$"
+WHITENOISE_ALLOW_ALL_ORIGINS = False  # only the pages of this site load them, each of which has thirty
 FILE_UPLOAD_TEMP_DIR = DATA_DIR / "tmp"  # beside local files, so that a finished file is moved and not copied
 # The wire protocol fixes this limit: a larger body is a 413.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
