@@ -90,7 +90,9 @@ def submitted_values(fields: JSONObject) -> JSONObject:
     """Return the columns of a submitted result. Raise ConfigError for invalid times and repeated scorers."""
     scores = fields.get("scores") or []
     reject_repeated_scorers(scores)
-    started_at, completed_at = _time(fields, "started_at", "startedAt"), _time(fields, "completed_at", "completedAt")
+    completed_at = _time(fields, "completed_at", "completedAt", timezone.now())
+    # Without a start, the duration is unknown. A second look at the clock would make it a millisecond now and then.
+    started_at = _time(fields, "started_at", "startedAt", completed_at)
     milliseconds = int((completed_at - started_at).total_seconds() * 1000)
     return {
         "state": ExperimentResult.State.DONE,
@@ -126,9 +128,9 @@ def submitted_score(row: JSONObject) -> JSONObject:
     return score_entry(row["scorerId"], row.get("scorerName") or "", row["score"], row.get("reason") or "", **more)
 
 
-def _time(fields: JSONObject, name: str, wire: str) -> datetime:
+def _time(fields: JSONObject, name: str, wire: str, default: datetime) -> datetime:
     try:
-        return parse_timestamp(fields[name]) if fields.get(name) else timezone.now()
+        return parse_timestamp(fields[name]) if fields.get(name) else default
     except ValueError as error:
         raise ConfigError([Issue(wire, str(error))]) from None
 

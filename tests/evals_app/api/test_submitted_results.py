@@ -1,6 +1,8 @@
 """Results that a program outside submitted are marked wherever they are shown."""
 
 import re
+from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -54,6 +56,20 @@ def test_submitted_results_are_counted_while_the_experiment_is_open(dataset):
     experiment.refresh_from_db()
 
     assert (experiment.status, experiment.succeeded_count, experiment.failed_count) == ("running", 1, 1)
+
+
+@pytest.mark.parametrize("times", [{}, {"completed_at": "2026-11-01T10:00:00Z"}])
+def test_a_result_without_a_start_has_no_duration(dataset, monkeypatch, times):
+    seconds = count(1)
+    monkeypatch.setattr(
+        "evals_app.experiments.external.timezone.now",
+        lambda: datetime(2026, 11, 1, 12, tzinfo=UTC) + timedelta(seconds=next(seconds)),
+    )
+    experiment = new_experiment(dataset, member("editor", "support"), start=False)
+
+    result = submit_result(experiment, {"item_id": str(dataset.items.first().pk), "output": "Yes", **times})
+
+    assert (result.duration_ms, result.started_at) == (0, result.completed_at)
 
 
 def test_a_second_score_of_one_scorer_is_named_and_nothing_is_stored(dataset):
