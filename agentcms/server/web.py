@@ -113,8 +113,7 @@ def watch_processes(server: WebServer) -> None:
 def main() -> int:
     """Serve until a stop signal; return the exit code."""
     allow_open_files(2 * MAX_CONNECTIONS)
-    # Forks share what is loaded here: a new one is ready at once. Python 3.14 would load it anew in each by default.
-    multiprocessing.set_start_method("fork", force=True)
+    fork_processes()
     with loading_modules():
         import_module(APPLICATION)
     server = WebServer(
@@ -136,6 +135,15 @@ def main() -> int:
     server.on_startup(lambda: watch_processes(server))
     server.serve()
     return 0
+
+
+def fork_processes() -> None:
+    """Let the processes be forks of this one, which share what it has loaded, so that a new one is ready at once.
+
+    Since Python 3.14, granian would start new processes on Linux. On macOS it always does, where forks are not safe.
+    """
+    if sys.platform == "linux":
+        multiprocessing.set_start_method("fork", force=True)
 
 
 def allow_open_files(number: int) -> None:
