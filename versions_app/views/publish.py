@@ -58,10 +58,11 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         # Inside of the transaction, which goes on: a move is refused before anything is written.
         except MoveRefused as error:
             return render_refusal(request, render_activate_dialog, agent, version, form, error)
+        undo = undo_newest_url(agent) if moved else ""
 
     if not moved:
         return success_response(request, agent, f"v{number} is already live.")
-    return success_response(request, agent, f"v{number} is live.", undo=undo_newest_url(agent), activated=True)
+    return success_response(request, agent, f"v{number} is live.", undo=undo, activated=True)
 
 
 def render_activate_dialog(
@@ -112,8 +113,8 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
                 new_number = version.restore_locked(agent).version_number
         except MoveRefused as error:
             return render_refusal(request, render_version_restore_dialog, agent, version, form, error)
+        undo = undo_newest_url(agent) if publish else history_url("take_back", agent, new_number)
 
-    undo = undo_newest_url(agent) if publish else history_url("take_back", agent, new_number)
     message = f"v{new_number} is {'live' if publish else 'the draft'}, restored from v{number}."
     return success_response(request, agent, message, undo=undo, activated=publish)
 
@@ -282,6 +283,7 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
             activation = get_object_or_404(Activation.objects.filter(agent=agent), pk=activation_id)
 
             version = activation.undo_locked(agent)
+            undo_url = undo_newest_url(agent)
     except CannotUndo as error:
         return failure_response(request, agent, error.messages[0])
     except MoveRefused as error:
@@ -289,10 +291,13 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     message = f"{activation.undo_summary(version)}."
     if agent.head_version_id == version.pk and activation.to_version_number > version.version_number:
         message += f" v{activation.to_version_number} stays in the history."
-    return success_response(request, agent, message, undo=undo_newest_url(agent), activated=True)
+    return success_response(request, agent, message, undo=undo_url, activated=True)
 
 
 def undo_newest_url(agent: Agent) -> str:
-    """Return the URL that undoes the newest live history entry."""
+    """Return the URL that undoes the newest live history entry.
+
+    Call it under the lock of the agent: the next entry may be somebody else's.
+    """
     newest = agent.activations.values_list("pk", flat=True).first()
     return history_url("undo", agent, newest)

@@ -3,12 +3,15 @@
 import json
 
 import pytest
+from django.db import transaction
+from django.db.models.signals import post_save
 from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import AgentFactory, member
 from tests.history_pages import act, agent_state, edit, messages, page, version
 from tests.page_client import browser
+from versions_app.models import Activation
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -55,6 +58,32 @@ def test_htmx_actions_send_events_with_an_undo(publisher, story):
     assert response.status_code == 204
     assert events["history-changed"] == {"target": "body", "message": "v1 is live.", "undo": undo}
     assert "version-activated" in events
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["activate", "restore", "undo"])
+def test_an_action_offers_no_undo_of_what_others_publish_meanwhile(publisher, story, name):
+    act(publisher, "activate", story, 2)
+    number = story.activations.first().pk if name == "undo" else 1
+    sent = {"live": 2, "head": 2, "publish": "yes"}
+    publish_after_commit(story, 2 if name != "undo" else 1)
+
+    response = publisher.post(reverse(f"versions:{name}", args=[story.pk, number]), sent, headers=HTMX)
+
+    theirs, own = story.activations.all()[:2]
+    events = json.loads(response.headers["HX-Trigger"])
+    assert events["history-changed"]["undo"] == reverse("versions:undo", args=[story.pk, own.pk])
+    assert agent_state(story).live == theirs.to_version_number
+
+
+def publish_after_commit(agent, number):
+    """Let somebody else publish a version right after the next move of live."""
+
+    def receive(**kwargs):
+        post_save.disconnect(receive, Activation)
+        transaction.on_commit(lambda: version(agent, number).activate())
+
+    post_save.connect(receive, Activation, weak=False)
 
 
 def test_an_action_that_keeps_live_sends_no_publish_event(editor, drafted):
