@@ -61,6 +61,7 @@ def test_create_user_creates_a_membership(monkeypatch):
         (["iris", "--owner", "a/b"], PASSWORD, "printable"),
         (["no spaces"], PASSWORD, "valid username"),
         (["taken"], PASSWORD, "already"),
+        (["Taken"], PASSWORD, "already"),
     ],
 )
 def test_create_user_refuses_invalid_users_with_a_reason(monkeypatch, arguments, password, says):

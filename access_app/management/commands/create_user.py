@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -37,6 +38,7 @@ class Command(BaseCommand):
         try:
             # The column has the hash of the password, which is not made before the password is accepted.
             user.full_clean(exclude=["password"])
+            reject_similar_username(user)
             validate_password(password, user)
             user.set_password(password)
             membership = Membership(user=user, owner_id=owner or "", role=role or Role.VIEWER)
@@ -60,3 +62,9 @@ class Command(BaseCommand):
         if password != again:
             raise CommandError("The two passwords differ.")
         return password
+
+
+def reject_similar_username(user: AbstractBaseUser) -> None:
+    """Raise ValidationError if another user has the name in upper or lower case, as the forms of users do."""
+    if get_user_model().objects.filter(username__iexact=user.get_username()).exists():
+        raise ValidationError("A user with that username already exists.", code="unique")
