@@ -38,9 +38,11 @@ class MembershipForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if field := self.fields.get("owner_id"):
+        field: Any = self.fields.get("owner_id")
+        if field is not None:
             current = [] if self.instance._state.adding else [self.instance.owner_id]
             field.widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
+            field.strip = False  # the ID of a team may begin or end with a space
             field.help_text = "A new team is created on the page Team, with its first member."
 
     def clean_owner_id(self) -> str:

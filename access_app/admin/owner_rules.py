@@ -30,7 +30,8 @@ class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
         if db_field.name == "owner_id":
             with_rules = self.get_queryset(request).values_list("owner_id", flat=True)
             choices = team_choices(request.user, Role.MANAGER, *with_rules)
-            kwargs |= {"widget": forms.Select(choices=choices), "help_text": ""}
+            # Not trimmed: the ID of a team may begin or end with a space.
+            kwargs |= {"widget": forms.Select(choices=choices), "help_text": "", "strip": False}
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:

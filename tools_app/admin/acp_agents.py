@@ -214,7 +214,9 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
         """Offer the teams, instead of a field for any text."""
         if db_field.name == "owner_id":
             used = AcpWorkspace.objects.values_list("owner_id", flat=True)
-            kwargs["widget"] = forms.Select(choices=team_choices(request.user, Role.MANAGER, *used))
+            choices = team_choices(request.user, Role.MANAGER, *used)
+            # Not trimmed: the ID of a team may begin or end with a space.
+            kwargs |= {"widget": forms.Select(choices=choices), "strip": False}
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
 

@@ -66,8 +66,10 @@ class McpServerForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         if "owner_id" in self.fields:
             current = [] if self.instance._state.adding else [self.instance.owner_id]
-            self.fields["owner_id"].widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
-            self.fields["owner_id"].help_text = "Agents of this team can use it. Shared: agents of all teams."
+            field: Any = self.fields["owner_id"]
+            field.widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
+            field.help_text = "Agents of this team can use it. Shared: agents of all teams."
+            field.strip = False  # the ID of a team may begin or end with a space
         if "command_key" in self.fields:
             keys = sorted({*MCP_COMMANDS.all(), self.instance.command_key} - {""})
             self.fields["command_key"] = forms.ChoiceField(
