@@ -26,7 +26,7 @@ from access_app.forms.members import MemberForm, RoleForm
 from access_app.forms.password import NewPasswordForm
 from access_app.forms.sign_in import SignInForm
 from access_app.models import ApiKey, Membership
-from access_app.permissions import has_role_everywhere, require_role
+from access_app.permissions import has_role, has_role_everywhere, require_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_owner, change_role, last_manager_message, managed_owners, remove_member
 from agentcms.db.text_conditions import contains_text
@@ -242,7 +242,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     form, before = RoleForm(request.POST if "role" in request.POST else request.GET), membership.role
     if not form.is_valid():
         messages.error(request, "The role was not changed. Choose one of the list.")
-        return redirect_page(request, at_same_place(request, team_url(membership.owner_id)))
+        return return_to_team(request, membership.owner_id)
     try:
         change_role(membership, Role(form.cleaned_data["role"]), request.user)
     except ValidationError as error:
@@ -253,7 +253,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
         # The tags of a message are the URL of its Undo button.
         message = f"{membership.user} now has the {membership.get_role_display()} role."
         messages.success(request, message, extra_tags=undo_url if may_undo(request, membership, before) else "")
-    return redirect_page(request, at_same_place(request, team_url(membership.owner_id)))
+    return return_to_team(request, membership.owner_id)
 
 
 def may_undo(request: HttpRequest, membership: Membership, before: str) -> bool:
@@ -272,7 +272,7 @@ def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
             messages.success(request, f"{membership.user} is no longer a member.")
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
-        return redirect_page(request, at_same_place(request, team_url(membership.owner_id)))
+        return return_to_team(request, membership.owner_id)
     context = {
         "nav": "team",
         "title": f"Remove {membership.user} from {membership.owner_id or SHARED_LABEL}?",
@@ -292,6 +292,13 @@ def managed_membership(request: HttpRequest, membership_id: int) -> Membership:
     # One of another team is a 404, so that the answer does not show whether it exists.
     memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
     return get_object_or_404(memberships, pk=membership_id)
+
+
+def return_to_team(request: HttpRequest, owner_id: str) -> HttpResponse:
+    """Redirect to the page of a team. Managers who have ended their own role get the page of their other teams."""
+    may_return = has_role(request.user, Role.MANAGER, owner_id)
+    url = at_same_place(request, team_url(owner_id)) if may_return else reverse("account:team")
+    return redirect_page(request, url)
 
 
 def team_url(owner_id: str) -> str:

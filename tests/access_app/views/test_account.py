@@ -248,6 +248,24 @@ def test_a_changed_member_leads_back_to_the_same_page_of_a_search(manager, name,
     assert answer.url == f"{team()}&{place}"
 
 
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}], ids=["page", "dialog"])
+@pytest.mark.parametrize(
+    ("name", "sent", "message"),
+    [
+        ("member", {"role": "editor"}, "mo now has the Editor role."),
+        ("remove_member", {}, "mo is no longer a member."),
+    ],
+)
+def test_managers_who_end_their_own_role_get_the_page_of_their_teams(manager, name, sent, message, headers):
+    member(Role.MANAGER, "support")
+    client = browser(manager)
+
+    answer = client.post(reverse(f"account:{name}", args=[manager.memberships.get().pk]), sent, headers=headers)
+
+    assert answer.headers["HX-Redirect" if headers else "Location"] == reverse("account:team")
+    assert message in client.get(reverse("account:team")).content.decode()
+
+
 @pytest.mark.parametrize("address", ["/account/keys", "/team/keys?owner=support"])
 def test_many_keys_have_pages(manager, address):
     for number in range(51):
