@@ -148,6 +148,7 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
         "why_not": "" if key.is_valid else "This key no longer works. There is nothing to revoke.",
         "buttons": [{"label": f"Revoke “{key.name}”", "kind": "danger"}],
         "back": back,
+        "action": request.get_full_path(),
     }
     return render_dialog(request, context)
 

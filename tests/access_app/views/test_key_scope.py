@@ -1,5 +1,7 @@
 """Keys for one resource, for the end users of a team, and with facts about their caller: who creates which."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -124,6 +126,19 @@ def test_only_managers_see_issue_and_revoke_the_keys_of_a_team():
     answer = browser(member("manager", "support")).post(f"{revoke}?team=yes")
     assert answer["Location"] == team_keys("support")
     assert not ApiKey.objects.valid().exists()
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}], ids=["page", "dialog"])
+def test_managers_who_revoke_their_own_key_of_a_team_return_to_its_keys(headers):
+    ann = member("manager", "support")
+    key, _ = ApiKey.objects.issue(ann, name="Chat", realm_owner="support")
+    client = browser(ann)
+    question = client.get(f"{reverse('account:revoke_key', args=[key.pk])}?team=yes", headers=headers)
+    (action,) = re.findall(r'id="act-form" method="post" action="([^"]+)"', question.content.decode())
+
+    answer = client.post(action, headers=headers)
+
+    assert answer.headers["HX-Redirect" if headers else "Location"] == team_keys("support")
 
 
 def test_the_role_of_a_key_without_one_is_that_of_its_user():
