@@ -179,11 +179,16 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     @property
+    def has_ended(self) -> bool:
+        """True if the key is expired or revoked, so that it never works again."""
+        is_expired = self.expires_at is not None and self.expires_at <= timezone.now()
+        return self.revoked_at is not None or is_expired
+
+    @property
     def is_valid(self) -> bool:
         """True unless the key is expired or revoked, its user inactive or its role unknown."""
-        is_expired = self.expires_at is not None and self.expires_at <= timezone.now()
         has_known_role = self.role in KEY_ROLES
-        return self.revoked_at is None and not is_expired and has_known_role and self.user.is_active
+        return not self.has_ended and has_known_role and self.user.is_active
 
     @property
     def facts(self) -> list[tuple[str, JSONValue]]:

@@ -145,7 +145,7 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
         "title": f"Revoke “{key.name}”?",
         "body": "account/_revoke_key.html",
         "key": key,
-        "why_not": "" if key.is_valid else "This key no longer works. There is nothing to revoke.",
+        "why_not": "This key no longer works. There is nothing to revoke." if key.has_ended else "",
         "buttons": [{"label": f"Revoke “{key.name}”", "kind": "danger"}],
         "back": back,
         "action": request.get_full_path(),

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
 
 from access_app.models import ApiKey
@@ -139,6 +140,20 @@ def test_managers_who_revoke_their_own_key_of_a_team_return_to_its_keys(headers)
     answer = client.post(action, headers=headers)
 
     assert answer.headers["HX-Redirect" if headers else "Location"] == team_keys("support")
+
+
+def test_managers_revoke_the_key_of_a_deactivated_user_which_would_work_again():
+    ann = member("manager", "support")
+    key, _ = ApiKey.objects.issue(ann, name="Chat", realm_owner="support")
+    User.objects.filter(pk=ann.pk).update(is_active=False)
+    client, revoke = browser(member("manager", "support")), reverse("account:revoke_key", args=[key.pk])
+
+    listed = client.get(team_keys("support")).content.decode()
+
+    assert "User deactivated" in listed
+    assert "Expired" not in listed
+    assert f"{revoke}?team=yes" in listed
+    assert "There is nothing to revoke" not in client.get(revoke).content.decode()
 
 
 def test_the_role_of_a_key_without_one_is_that_of_its_user():
