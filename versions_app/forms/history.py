@@ -9,6 +9,7 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.http import urlencode
 
+from agentcms.web.seen_form import SeenForm
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
 from agents_app.forms.fields import BypassReasonField, RawTextField
@@ -72,8 +73,33 @@ class DiscardForm(PointersForm):
     checked_pointers: ClassVar[tuple[str, ...]] = ("live", "head")
 
 
-class DescribeForm(SnapshotForm):
-    """The editable fields of a version."""
+def restore_texts(form: forms.BaseForm) -> None:
+    """Keep the stored texts that were sent as their inputs show them: an input changes line ends."""
+    for name, field in form.fields.items():
+        if isinstance(field, RawTextField) and name in form.cleaned_data:
+            stored = form.get_initial_for_field(field, name) or ""
+            form.cleaned_data[name] = field.restore(form.cleaned_data[name], stored)
+
+
+class DescribeForm(SeenForm, SnapshotForm):
+    """The editable fields of a version, which replace only what their user has seen."""
+
+    def __init__(self, data: FormData | None, version: AgentVersion) -> None:
+        self.stored = {name: getattr(version, name) for name in SnapshotForm.base_fields}
+        super().__init__(data, initial={**self.stored})
+        self.mark_values(self.stored)
+
+    def clean(self) -> dict[str, Any]:
+        restore_texts(self)
+        # A form that was sent twice has nothing to replace.
+        if self.is_outdated() and self.description != self.stored:
+            self.ask_to_replace()
+        return self.cleaned_data
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The name, message and pin that were sent, without invalid ones."""
+        return {name: self.cleaned_data[name] for name in self.stored if name in self.cleaned_data}
 
 
 INPUT_ATTRS = {"class": "input"}

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from access_app.role import Role
 from agentcms.web.dialogs import redirect_page
 from agents_app.editing.change_context import change
-from agents_app.forms.actions import DuplicateForm
+from agents_app.forms.actions import DuplicateForm, SnapshotForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, selectable_owners
 from agents_app.views.header import AgentTab, render_agent_dialog
@@ -65,16 +65,15 @@ def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     if request.method != "POST":
         agent = get_agent(request, agent_id)
         version = get_version(agent, number)
-        initial = {name: getattr(version, name) for name in DescribeForm.base_fields}
-        return render_describe_dialog(request, agent, version, DescribeForm(initial=initial))
+        return render_describe_dialog(request, agent, version, DescribeForm(None, version))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
         version = get_version(agent, number)
-        form = DescribeForm(request.POST)
+        form = DescribeForm(request.POST, version)
         if not form.is_valid():
             return render_describe_dialog(request, agent, version, form, 422)
 
-        version.update_description_locked(agent, **form.cleaned_data)
+        version.update_description_locked(agent, **form.description)
 
     return success_response(request, agent, f"Name, message and pin of v{number} saved.")
 
@@ -97,10 +96,10 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Save a copy of the head as a named version. It is not published."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
-        return render_snapshot_dialog(request, agent, DescribeForm(initial={"pinned": True}))
+        return render_snapshot_dialog(request, agent, SnapshotForm(initial={"pinned": True}))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
-        form = DescribeForm(request.POST)
+        form = SnapshotForm(request.POST)
         if not form.is_valid():
             return render_snapshot_dialog(request, agent, form, 422)
 
@@ -111,7 +110,7 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
     return success_response(request, agent, f"v{version.version_number} saved.")
 
 
-def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: DescribeForm, status: int = 200) -> HttpResponse:
+def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: SnapshotForm, status: int = 200) -> HttpResponse:
     context = {
         **confirmation_context(request, agent, agent.head_version, form, "", Role.EDITOR),
         "title": "Save named version",

@@ -4,9 +4,11 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import member
+from tests.form_submission import form_data
 from tests.history_pages import act, edit, page, version
 from tests.page_client import browser
 from versions_app.models import Activation, AgentVersion
@@ -211,6 +213,43 @@ def test_naming_a_version_changes_nothing_else(editor, story):
     assert (after.name, after.change_message, after.pinned) == ("Warm words", "As agreed", True)
     assert after.snapshot_text == before.snapshot_text
     assert AgentVersion.objects.count() == 3
+
+
+def test_naming_a_version_does_not_undo_what_others_described_meanwhile(editor, story):
+    opened = form_data(page(editor, "describe", story, 2).content.decode())
+    version(story, 2).update_description(pinned=True)
+    opened["name"] = "Warm words"
+    address = reverse("versions:describe", args=[story.pk, 2])
+
+    refused = editor.post(address, opened)
+
+    assert refused.status_code == 422
+    assert "Save again to replace what they entered" in refused.content.decode()
+    assert (version(story, 2).name, version(story, 2).pinned) == ("", True)
+    assert editor.post(address, form_data(refused.content.decode())).status_code == 302
+    assert (version(story, 2).name, version(story, 2).pinned) == ("Warm words", False)
+
+
+def test_a_description_that_is_sent_twice_is_saved(editor, story):
+    sent = form_data(page(editor, "describe", story, 2).content.decode())
+    sent["name"] = "Warm words"
+
+    answers = [editor.post(reverse("versions:describe", args=[story.pk, 2]), sent) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [302, 302]
+
+
+@pytest.mark.parametrize("text", [" v 1 ", "one\ntwo", "one\rtwo", "one\r\ntwo", "\none"])
+def test_a_description_that_is_saved_unchanged_stays_as_it_is(editor, story, text):
+    version(story, 2).update_description(name=text, change_message=text)
+
+    answer = editor.post(
+        reverse("versions:describe", args=[story.pk, 2]),
+        form_data(page(editor, "describe", story, 2).content.decode()),
+    )
+
+    assert answer.status_code == 302
+    assert (version(story, 2).name, version(story, 2).change_message) == (text, text)
 
 
 def test_a_too_long_name_is_an_error_at_its_field(editor, story):
