@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AdminTextareaWidget, AdminTextInputWidget
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest
@@ -17,11 +19,25 @@ from django.utils.html import format_html
 from access_app.admin_access import CheckedChangeList, ConcurrentChangeMixin
 from access_app.permissions import has_role
 from access_app.role import Role
+from agents_app.forms.fields import RawTextField
 from versions_app import tasks  # noqa: F401  registers the jobs that superusers start
 from versions_app.admin.version_actions import DELETED_ERRORS, VERSION_GONE_MESSAGE, VersionActionsAdmin
 from versions_app.compare.sections import build_sections
+from versions_app.forms.history import restore_texts
 from versions_app.history.summaries import add_summaries
 from versions_app.models import AgentVersion
+
+
+class VersionForm(forms.ModelForm):
+    """The description of a version. The fields of Django would trim its texts and join their lines."""
+
+    name = RawTextField(required=False, max_length=100, widget=AdminTextInputWidget)
+    change_message = RawTextField(required=False, max_length=500, widget=AdminTextareaWidget({"rows": 3}))
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        restore_texts(self)
+        return self.cleaned_data
 
 
 class VersionChangeList(CheckedChangeList):
@@ -43,6 +59,7 @@ class VersionChangeList(CheckedChangeList):
 class AgentVersionAdmin(ConcurrentChangeMixin, VersionActionsAdmin):
     """The list of versions, and the page of one."""
 
+    form = VersionForm
     list_display = (
         "__str__",
         "state",

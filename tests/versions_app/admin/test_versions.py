@@ -6,6 +6,7 @@ from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from tests.factories import AgentFactory, UserFactory, archived_agent, member
+from tests.form_submission import form_data
 from versions_app.admin.version_actions import PIN_HINT
 from versions_app.admin.versions import AgentVersionAdmin
 from versions_app.models import AgentVersion
@@ -56,6 +57,19 @@ def test_name_and_pin_of_a_version_can_be_changed_and_nothing_else(client, staff
 
     changed = agent.versions.get(version_number=1)
     assert (changed.name, changed.pinned, changed.snapshot_text) == ("First", True, version.snapshot_text)
+
+
+@pytest.mark.parametrize("text", ["One line.\nAnother one.", "one\rtwo", " spaced "])
+def test_pinning_a_version_leaves_its_texts_as_they_are(client, staff, agent, text):
+    version = agent.versions.get(version_number=1)
+    version.update_description(name=text, change_message=text)
+    opened = form_data(client.get(change_url(version)).content.decode())
+    opened["pinned"] = "on"
+
+    client.post(change_url(version), opened)
+
+    changed = agent.versions.get(version_number=1)
+    assert (changed.name, changed.change_message, changed.pinned) == (text, text, True)
 
 
 def test_saving_a_deleted_version_does_not_recreate_it(client, staff, agent, monkeypatch):
