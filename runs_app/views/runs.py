@@ -128,9 +128,11 @@ def answer_fragment(request: HttpRequest, run_id: UUID) -> HttpResponse:
 def waiting_state(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Return whether the run still waits for as many calls as the page shows. Somebody else may have decided one."""
     run = get_run(request, run_id)
-    count = len(waiting_calls_below(run)) if run.status == AgentRun.Status.SUSPENDED else 0
+    is_suspended = run.status == AgentRun.Status.SUSPENDED
+    # Readers without details are shown no calls.
+    count = len(waiting_calls_below(run)) if is_suspended and run.details_visible_to(request.user) else 0
     response = HttpResponse(status=204)
-    if parse_whole_number(request.GET.get("calls", "")) != count:
+    if not is_suspended or parse_whole_number(request.GET.get("calls", "")) != count:
         trigger_client_event(response, "approval-decided", {"target": "body"})
     return response
 

@@ -111,6 +111,19 @@ def test_the_page_learns_that_somebody_else_decided(editor, call):
 
 
 def test_strangers_learn_nothing(call):
+def test_the_page_of_a_former_member_waits_without_being_fetched_again_and_again(editor, ann, call):
+    """It shows no call. Every ten seconds it asks whether the run still waits."""
+    ann.memberships.all().delete()
+    (url,) = re.findall(r'hx-get="(/runs/[^"]+/waiting[^"]*)"', page(editor, call.run).content.decode())
+    before = editor.get(url, headers=HTMX)
+    AgentRun.objects.filter(pk=call.run_id).update(status="running", suspended_at=None)
+
+    after = editor.get(url, headers=HTMX)
+
+    assert "HX-Trigger" not in before.headers
+    assert "approval-decided" in after.headers["HX-Trigger"]
+
+
     client = browser(member("publisher", "elsewhere"))
 
     assert client.get(f"/runs/{call.run_id}/waiting").status_code == 404
