@@ -96,7 +96,8 @@ class Transcript:
         self.calls: dict[str, ToolCallPart] = {}
         self.activities: dict[str, ActivityPart] = {}  # by key
         self.last_number = 0
-        self.answer_start = 0  # the number of parts before the current step
+        self.answer_start: int | None = None  # the number of parts before the current step, once one has begun
+        self.text_starts: list[tuple[int, int]] = []  # of each text: the number of its event, and its position
         self.has_cached_answer = False
         for event in events:
             self.add(event)
@@ -107,8 +108,8 @@ class Transcript:
         match event.data.get("type"):
             case "step-start":
                 self.answer_start = len(self.parts)
-            case "step-discarded":  # another process repeats the answer
-                del self.parts[self.answer_start :]
+            case "step-discarded":
+                self.discard_answer(payload)
             case "text-start" | "reasoning-start" as kind:
                 self.parts.append(TextPart(kind.removesuffix("-start")))
             case "text-delta" | "reasoning-delta" as kind:
@@ -116,6 +117,7 @@ class Transcript:
             case "tool-call":
                 self.start_call(payload, event.created_at)
             case "step-finish" if (payload.get("metadata") or {}).get("cache") == "hit":
+                self.text_starts.append((event.number, len(self.parts)))
                 self.has_cached_answer = True
             case "tool-result" | "tool-error" as kind:
                 has_failed = kind == "tool-error" or bool(payload.get("isError"))
@@ -129,6 +131,14 @@ class Transcript:
             return
         if activity.key and activity.key in self.activities:
             vars(self.activities[activity.key]).update(vars(activity))
+    def discard_answer(self, payload: JSONObject) -> None:
+        """Remove the beginning of an answer, which another process repeats."""
+        start = self.answer_start
+        if start is None:  # readers of the answer alone are not told where steps begin
+            positions = (position for number, position in self.text_starts if number >= payload["fromEvent"])
+            start = next(positions, len(self.parts))
+        del self.parts[start:]
+
             return
         last = self.parts[-1] if self.parts else None
         if activity.label == THOUGHT and isinstance(last, ActivityPart) and last.label == THOUGHT:

@@ -120,6 +120,20 @@ def test_the_stream_of_the_page_shows_only_the_answer(run, asker):
     assert "The plan says" not in body
 
 
+def test_a_repeated_answer_leaves_the_texts_before_it(run, asker):
+    """Another process has repeated the answer of the second step. Where steps begin is not shown."""
+    texts = [("text-start", {"id": "1-0"}), ("text-delta", {"id": "1-0", "text": "Let me count."})]
+    begun = [("text-start", {"id": "2-0"}), ("text-delta", {"id": "2-0", "text": "It has tw"})]
+    whole = [("text-start", {"id": "2-0"}), ("text-delta", {"id": "2-0", "text": "It has two words."})]
+    steps = [("step-start", {}), *texts, ("step-finish", {}), ("step-start", {}), *begun]
+    chunks = [*steps, ("step-discarded", {"fromEvent": 6}), *whole]
+    run = RunFactory(agent=run.agent, requested_by=asker, chunks=chunks)
+
+    parts = leave(asker).get(reverse("runs:answer", args=[run.pk])).context["answer"].parts
+
+    assert [part.text for part in parts] == ["Let me count.", "It has two words."]
+
+
 def test_an_agent_that_was_handed_over_shows_its_new_team_no_details_of_old_runs(run, asker):
     run.agent.change_owner("newsroom")
     asker.memberships.all().delete()
