@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MAX_DECISION_REASON_LENGTH = 2000  # characters
 FOREIGN_CALL = "You may not decide calls of this run."
+DELETED_CALL = "This call was deleted with its run."
 
 
 class Verdict(models.TextChoices):
@@ -81,7 +82,7 @@ def decide(
         # The row of the run is locked first, as everywhere. It keeps two decisions from both being the last one.
         runs = AgentRun.objects.select_for_update(of=("self",)).without_large_columns()
         run = runs.filter(pending_calls=call.pk).first()
-        call.refresh_from_db()
+        reload_call(call)
         # After the wait for the lock, in which the user may have left the team.
         reject_unauthorized(call, user)
         if not call.is_open:
@@ -94,6 +95,14 @@ def decide(
             save_key(call, key)
         continue_if_decided(run)
     return call
+
+
+def reload_call(call: PendingCall) -> None:
+    """Read a call again, whose run is locked now. Raise NotSuspended if it was deleted with the data of a resource."""
+    try:
+        call.refresh_from_db()
+    except PendingCall.DoesNotExist:
+        raise NotSuspended(DELETED_CALL) from None
 
 
 def reject_unauthorized(call: PendingCall, user: Caller) -> None:

@@ -91,6 +91,19 @@ def test_who_left_the_team_while_the_run_was_locked_decides_nothing(call, editor
     assert call.is_open
 
 
+def test_a_call_that_was_deleted_while_the_run_was_locked_waits_for_no_decision(call, editor, dispatched, monkeypatch):
+    lock = AgentRunQuerySet.select_for_update
+
+    def forget_and_lock(rows, **options):
+        PendingCall.objects.all().delete()
+        return lock(rows, **options)
+
+    monkeypatch.setattr(AgentRunQuerySet, "select_for_update", forget_and_lock)
+
+    with pytest.raises(NotSuspended, match="deleted"):
+        approve(call, editor)
+
+
 def test_edited_arguments_are_stored_beside_those_of_the_model(call, editor, dispatched):
     approve(call, editor, arguments={"order": "A-17", "amount": 100})
 
