@@ -12,7 +12,7 @@ from django.db.models import Q
 from agentcms.ids import parse_uuid
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
-from runs_app.models.pending_call import PendingCallQuerySet
+from runs_app.models.pending_call import PendingCallQuerySet, stored_call_id
 
 CHILD_RUN_ID = "childRunId"  # in the payload of a call that waits for a child run
 TASK_ID = "backgroundTaskId"  # in the payload of a call that waits for a background task
@@ -126,7 +126,9 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     own, deferred = waiting_calls_below(run), [*deferred_calls(run, PendingCall.objects.waiting())]
     if call_id is not None:
         matches = named_calls([*own, *deferred], call_id)
-        if not (matches and call_id in matches[0].names) and (earlier := find_call_decided_here(run, call_id)):
+        if not (matches and known_ids(call_id) & matches[0].names) and (
+            earlier := find_call_decided_here(run, call_id)
+        ):
             return earlier
     else:
         matches = own or ([] if find_decided_call(run, None, with_deferred=False) else deferred)
@@ -146,17 +148,22 @@ def named_calls(calls: Iterable[ReachableCall], call_id: str) -> list[ReachableC
 
     Some servers number the calls of each answer, so a run and its sub-agents have equal IDs.
     """
-    reachable = [*calls]
-    by_name = [one for one in reachable if call_id in one.names]
-    return by_name or [one for one in reachable if call_id in one.leaf_ids]
+    reachable, ids = [*calls], known_ids(call_id)
+    by_name = [one for one in reachable if ids & one.names]
+    return by_name or [one for one in reachable if ids & one.leaf_ids]
+
+
+def known_ids(call_id: str) -> set[str]:
+    """Return an ID from an event of a run, and the one that rows have in place of a long ID that a model gave."""
+    return {call_id, stored_call_id(call_id)}
 
 
 def find_call_decided_here(run: AgentRun, call_id: str) -> PendingCall | None:
     """Return the last decided call that an ID names in the events of the current suspension of a run, or None."""
     is_earlier = Q(run=run.pk) & ~Q(segment=run.segment)
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk).exclude(is_earlier)
-    reachable = CallTree(calls).reachable_from(run.pk)
-    return last_decided(one.call for one in reachable if call_id in one.names)
+    reachable, ids = CallTree(calls).reachable_from(run.pk), known_ids(call_id)
+    return last_decided(one.call for one in reachable if ids & one.names)
 
 
 def find_decided_call(run: AgentRun, call_id: str | None, *, with_deferred: bool = True) -> PendingCall | None:

@@ -7,6 +7,7 @@ import pytest
 from runs_app.approvals.errors import NotSuspended, SeveralCalls
 from runs_app.approvals.lookup import find_call, waiting_calls_below, waits_for_people
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
+from runs_app.models.pending_call import stored_call_id
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +58,17 @@ def test_several_calls_are_named(root):
 
     assert raised.value.call_ids == ["a", "b"]
     assert find_call(root, "b") == calls[1]
+
+
+def test_a_long_id_is_known_as_the_model_gave_it(root):
+    """The chunk of the call has it. Rows have its hash, as the chunk that says that the call waits."""
+    long_id = "call_" + "a" * 200
+    call = PendingCallFactory(run=root, call_id=stored_call_id(long_id))
+    PendingCallFactory(run=root, call_id="other")
+
+    assert find_call(root, long_id) == find_call(root, call.call_id) == call
+    PendingCall.objects.filter(pk=call.pk).update(state="approved", decided_at=call.created_at)
+    assert find_call(root, long_id) == call
 
 
 def test_the_call_that_waits_longest_comes_first(root):
