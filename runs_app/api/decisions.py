@@ -268,13 +268,18 @@ def thread_decision(call: PendingCall, body: JSONObject) -> Decision:
 
 
 def find_call_in_thread(request: Request, agent_id: str, body: JSONObject) -> PendingCall:
-    """Return the call that an ID names in the runs of a conversation, the waiting ones first. Raise NotFound."""
+    """Return the call that an ID names in the runs of a conversation, the waiting ones first. Raise NotFound.
+
+    Other users may give their conversations the same names, and some servers number the calls of each answer: the
+    runs of the caller come before those that it may only read by its role.
+    """
     runs = AgentRun.objects.for_user(request.user).filter(
         agent_key=agent_id, parent=None, thread__key=body["thread_id"], thread__resource_key=body["resource_id"]
     )
     runs = runs.with_roles(request.user)
     order = Case(When(status=AgentRun.Status.SUSPENDED, then=0), default=1)
-    waiting_first = [*runs.without_large_columns().order_by(order, "-created_at")[:MAX_RUNS_OF_THREAD]]
+    own_first = Case(When(requested_by=request.user.pk, then=0), default=1)
+    waiting_first = [*runs.without_large_columns().order_by(order, own_first, "-created_at")[:MAX_RUNS_OF_THREAD]]
     if not waiting_first:
         raise NotFound(f"Thread with id {body['thread_id']} not found for this resource.")
     for run in waiting_first:

@@ -4,7 +4,8 @@ from django.utils import timezone
 
 from memory_app.models import Thread
 from runs_app.models import AgentRun
-from tests.runs_app.api.decisions.conftest import QUESTION
+from tests.factories import member
+from tests.runs_app.api.decisions.conftest import QUESTION, waiting_run
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 
@@ -37,6 +38,24 @@ def test_a_call_is_found_however_many_runs_its_conversation_had_since(editor, ru
     answer = editor.post("/api/agents/concierge/send-tool-approval", body)
 
     assert (answer.status_code, answer.body.get("runId")) == (200, str(run.pk))
+
+
+def test_the_own_conversation_comes_before_one_of_the_same_name(editor, run, call, runner, user):
+    """A publisher may decide the calls of both. Some servers number the calls of each answer."""
+    user.memberships.update(role="publisher")
+    other = member("editor")
+    others_run = waiting_run(other, agent=run.agent, created_at=timezone.now())
+    others_call = PendingCallFactory(run=others_run, call_id="call-1")
+    for person, row in ((user, run), (other, others_run)):
+        thread = Thread.objects.create(user=person, agent_key="concierge", key="t1", resource_key="ann")
+        AgentRun.objects.filter(pk=row.pk).update(thread=thread)
+    body = {"resourceId": "ann", "threadId": "t1", "toolCallId": "call-1", "approved": True}
+
+    answer = editor.post("/api/agents/concierge/send-tool-approval", body)
+
+    assert (answer.status_code, answer.body.get("runId")) == (200, str(run.pk))
+    others_call.refresh_from_db()
+    assert others_call.is_open
 
 
 def test_a_refusal_by_its_conversation_has_a_reason_and_checks_the_mark(editor, run, call, runner, user):
