@@ -32,6 +32,8 @@ SCORE_RUN = "score_run"
 MAX_SCORE_REASON_LENGTH = 5000
 MAX_SCORE_ERROR_LENGTH = 2000
 MAX_SCORE = 1_000_000  # sums and squares of scores must fit a double
+MAX_SCORE_COST = 1_000_000  # US dollars, as the column of the cost holds
+MAX_SCORER_VERSION = 2**31 - 1  # as the column of the version holds
 NOT_SCORABLE = "not scorable"  # the label of an answer that a scorer cannot score
 
 
@@ -173,11 +175,11 @@ def score_columns(value: object) -> ColumnValues:
     """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more.
 
     Models and functions may say what a database refuses, such as a NUL. Raise ValueError for NaN, infinity and numbers
-    beyond the limit.
+    beyond the limits.
     """
     if not isinstance(value, Mapping):
         return {"score": valid_score(value)}
-    score, cost = value.get("score"), value.get("cost")
+    score, cost, version = value.get("score"), value.get("cost"), value.get("version")
     label = NOT_SCORABLE if score is None and not value.get("error") else ""
     texts = {
         "reason": str(value.get("reason") or "")[:MAX_SCORE_REASON_LENGTH],
@@ -189,8 +191,8 @@ def score_columns(value: object) -> ColumnValues:
     return {
         **to_storable_json(texts),
         "score": None if score is None else valid_score(score),
-        "cost": None if cost is None else round(Decimal(str(cost)), 8),
-        "scorer_version": value.get("version"),
+        "cost": None if cost is None else valid_cost(cost),
+        "scorer_version": None if version is None else valid_version(version),
     }
 
 
@@ -202,6 +204,21 @@ def valid_score(value: Any) -> float:
     if abs(number) > MAX_SCORE:
         raise ValueError(f"The score is {number:g}. Return a number from -{MAX_SCORE:,} to {MAX_SCORE:,}.")
     return number
+
+
+def valid_cost(value: Any) -> Decimal:
+    """Return a cost in US dollars. Raise ValueError for NaN, infinity and numbers beyond the limit."""
+    cost = Decimal(str(value))
+    if not (cost.is_finite() and abs(cost) < MAX_SCORE_COST):
+        raise ValueError(f"The cost is {cost}. Return US dollars below {MAX_SCORE_COST:,}.")
+    return round(cost, 8)
+
+
+def valid_version(value: Any) -> int:
+    """Return the version of a scorer. Raise ValueError for what is no version number."""
+    if not (isinstance(value, int) and 0 <= value <= MAX_SCORER_VERSION):
+        raise ValueError(f"The version is {str(value)[:64]!r}. Return a whole number, or leave it out.")
+    return value
 
 
 def values_of_run(run: AgentRun) -> dict[str, Any]:

@@ -178,6 +178,21 @@ def test_failed_runs_are_not_scored():
     assert Job.objects.count() == 0
 
 
+@pytest.mark.parametrize("odd", [{"cost": 1e9}, {"cost": float("nan")}, {"version": "two"}, {"version": 2**40}])
+def test_a_number_that_no_column_holds_is_an_error_of_its_scorer_alone(odd):
+    registry.add(Entry(Kind.SCORER, "odd", "Odd", target=lambda answer: {"score": 1, **odd}))
+    run = RunFactory()
+    job = Job.objects.create(kind=scoring.SCORE_RUN, parameters={"run": str(run.pk), "scorers": ["odd", "exact"]})
+
+    runner.run_claimed(str(job.pk))
+
+    job.refresh_from_db()
+    assert job.state == Job.State.DONE
+    errors = dict(run.scores.values_list("scorer", "error"))
+    assert errors["odd"].startswith("ValueError: The ")
+    assert len(errors) == 2
+
+
 def test_what_a_scorer_says_is_stored_without_what_databases_refuse():
     """Models copy what they read, and PostgreSQL stores neither NUL nor NaN in these columns."""
     odd = {"score": 1, "reason": "a\0", "label": "b\0", "error": "c\ud800", "details": {"d\0": float("nan")}}
