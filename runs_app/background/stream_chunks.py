@@ -7,7 +7,6 @@ from uuid import UUID
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from runs_app.approvals.lookup import TASK_ID
-from runs_app.background.child_waits import suspend_payloads
 from runs_app.events.stream_chunks import StreamChunk, build_chunk
 from runs_app.models import BackgroundTask
 from runs_app.models.background_task import TaskStatus
@@ -32,10 +31,9 @@ def running_chunk(task: BackgroundTask, *, is_resumed: bool = False) -> StreamCh
     return build_chunk(kind, **task_payload(task), startedAt=started, args=task.arguments)
 
 
-def suspended_chunk(task: BackgroundTask) -> StreamChunk:
+def suspended_chunk(task: BackgroundTask, waits_for: JSONObject | None) -> StreamChunk:
     """Return the chunk of a task whose sub-agent waits for a person, with the calls that a person decides."""
     suspended = format_timestamp(task.suspended_at) if task.suspended_at else None
-    waits_for = suspend_payloads([task]).get(task.pk)
     return build_chunk(
         "background-task-suspended",
         **task_payload(task),

@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.db.outages import read_through_outage
+from agentcms.wire.json_types import JSONObject
 from memory_app.realms import refresh_credentials
+from runs_app.background.child_waits import suspend_payloads
 from runs_app.background.stream_chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
 from runs_app.events.stream_chunks import StreamChunk, encode_chunk
 from runs_app.events.streams import (
@@ -71,13 +73,24 @@ class TaskObserver:
         """Return the chunks of what has happened to tasks. If the database fails meanwhile, nothing was seen."""
         before = {**self.seen}
         try:
-            return [chunk for task in tasks for chunk in self.changes(task)]
+            rows = [*tasks]
+            waits_for = suspend_payloads(task for task in rows if self.waits_anew(task))
+            return [chunk for task in rows for chunk in self.changes(task, waits_for.get(task.pk))]
         except DatabaseError:
             self.seen = before
             raise
 
-    def changes(self, task: BackgroundTask) -> Iterator[StreamChunk]:
-        """Yield the chunks of what has happened to a task since it was seen last."""
+    def waits_anew(self, task: BackgroundTask) -> bool:
+        """Return whether a task waits for a person, and was not seen to wait for the same decision."""
+        status, waited_since, _ = self.seen.get(task.pk, ("", None, ""))
+        return task.status == TaskStatus.SUSPENDED and (status, waited_since) != (task.status, task.suspended_at)
+
+    def changes(self, task: BackgroundTask, waits_for: JSONObject | None) -> Iterator[StreamChunk]:
+        """Yield the chunks of what has happened to a task since it was seen last.
+
+        `waits_for` are the calls for which it waits anew, if it does.
+        """
+        waits_anew = self.waits_anew(task)
         before, waited_since, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, None, ""))
         progress = repr(task.progress or "")
         self.seen[task.pk] = (task.status, task.suspended_at, progress)
@@ -88,8 +101,8 @@ class TaskObserver:
             yield running_chunk(task, is_resumed=True)
         if progress not in (progress_before, repr("")):
             yield output_chunk(task)
-        if task.status == TaskStatus.SUSPENDED and (was_resumed or before != TaskStatus.SUSPENDED):
-            yield suspended_chunk(task)
+        if waits_anew:
+            yield suspended_chunk(task, waits_for)
         if task.is_finished and before not in FINISHED_STATUSES:
             yield end_chunk(task)
 

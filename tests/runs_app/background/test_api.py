@@ -187,7 +187,7 @@ def test_a_stream_until_idle_does_not_read_a_result_again_that_it_has_sent(monke
     task = task_of(run, status="completed", result="Tea.", started_at=now, finished_at=now)
     changes = task_streams.TaskObserver.changes
     monkeypatch.setattr(
-        task_streams.TaskObserver, "changes", lambda self, row: read.append(row.pk) or changes(self, row)
+        task_streams.TaskObserver, "changes", lambda self, row, *more: read.append(row.pk) or changes(self, row, *more)
     )
     watch = task_streams.IdleWatch({run.pk}, max_idle=1)
 

@@ -27,7 +27,7 @@ from runs_app.tasks import reap_runs
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
 from tests.runs_app.background.test_api import task_of
-from tests.runs_app.factories import RunFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,7 +69,7 @@ def decide_only(user, verdict, **fields):
 
 def observe(observer):
     """Return the chunks of all tasks since the last look, by the end of their types."""
-    seen = [chunk for task in BackgroundTask.objects.order_by("number") for chunk in observer.changes(task)]
+    seen = observer.read(BackgroundTask.objects.order_by("number"))
     return {chunk["type"].removeprefix("background-task-"): chunk["payload"] for chunk in seen}
 
 
@@ -242,6 +242,22 @@ def test_tasks_that_wait_hide_no_younger_ones_in_a_stream(db):
     assert first == ["running", "suspended"] * 2
     assert second == ["running"]
     assert read() == ["resumed", "suspended"]
+
+
+def test_a_stream_reads_the_calls_of_all_waiting_tasks_together(db):
+    def count_queries(count):
+        run, now = RunFactory(), timezone.now()
+        for number in range(count):
+            child = RunFactory(parent=run, root_id=run.pk, suspended=True)
+            PendingCallFactory(run=child)
+            times = {"started_at": now, "suspended_at": now}
+            task_of(run, call_key=f"c{number}", status="suspended", child_run_id=child.pk, **times)
+        with CaptureQueriesContext(connection) as queries:
+            seen = TaskObserver().read(run.background_tasks.all())
+        assert [len(chunk["payload"]["suspendPayload"]["calls"]) for chunk in seen[1::2]] == [1] * count
+        return len(queries)
+
+    assert count_queries(4) == count_queries(1)
 
 
 def test_the_end_of_a_sub_agent_that_nobody_noted_is_found_by_maintenance(start, tasks):
