@@ -44,20 +44,22 @@ class RunView:
                 call.child = child
         state = self.state_of_open_calls
         for call in transcript.calls.values():
-            if call.state == "running" and call.id in self.decisions:
-                call.state, call.decision = "decided", self.decisions[call.id]
+            if call.state == "running" and call.stored_id in self.decisions:
+                call.state, call.decision = "decided", self.decisions[call.stored_id]
             elif call.state == "running" and state is not None:
                 call.state = state
-            elif call.state == "failed" and call.id in self.refusals:
-                call.state, call.decision = "not-run", self.refusals[call.id]
+            elif call.state in {"running", "failed"} and call.stored_id in self.refusals:
+                call.state, call.decision = "not-run", self.refusals[call.stored_id]
         for wait in self.waits:
             if wait.run_id == self.run.pk and wait.decided_at is not None:
                 transcript.start_after_decision(wait.call_id, wait.decided_at)
         return transcript
 
     @property
-    def has_errors_of_calls(self) -> bool:
-        """True if the result of a call is an error, as that of a declined one is too."""
+    def may_have_refusals(self) -> bool:
+        """True if the result of a call is an error, as that of a declined one is too, or if one may follow."""
+        if self.run.segment and not self.run.is_finished:
+            return True
         payloads = [event.data.get("payload") for event in self.events if event.data.get("type") == "tool-result"]
         return any(payload and payload.get("isError") for payload in payloads)
 

@@ -239,7 +239,7 @@ def words_before(calls: Sequence[PendingCall]) -> dict[UUID, str]:
 def text_before(transcript: Transcript, call: PendingCall) -> str:
     """Return the last text of a transcript before a call, or before other calls of the same step."""
     parts = transcript.visible_parts
-    position = next((i for i, part in enumerate(parts) if getattr(part, "id", "") == call.call_id), len(parts))
+    position = next((i for i, part in enumerate(parts) if getattr(part, "stored_id", "") == call.call_id), len(parts))
     while position and isinstance(parts[position - 1], ToolCallPart):
         position -= 1
     previous = parts[position - 1] if position else None

@@ -16,6 +16,7 @@ from runs_app.display.formats import format_duration
 from runs_app.display.passages import PassageRow, read_passages
 from runs_app.events.stream_chunks import truncate_text
 from runs_app.models import RunEvent
+from runs_app.models.pending_call import stored_call_id
 
 # Prefixes of tool names, with the displayed noun and the kind of entry.
 PREFIX_KINDS = {"workflow-": ("workflow", Kind.WORKFLOW), "agent-": ("sub-agent", Kind.AGENT)}
@@ -66,6 +67,11 @@ class ToolCallPart:
         return self.name.removeprefix(self.prefix)
 
     @property
+    def stored_id(self) -> str:
+        """The ID as the row of a call that waited has it."""
+        return stored_call_id(self.id)
+
+    @property
     def noun(self) -> str:
         return PREFIX_KINDS[self.prefix][0] if self.prefix else "tool"
 
@@ -111,13 +117,13 @@ class Transcript:
             case "step-discarded":
                 self.discard_answer(payload)
             case "text-start" | "reasoning-start" as kind:
+                self.text_starts.append((event.number, len(self.parts)))
                 self.parts.append(TextPart(kind.removesuffix("-start")))
             case "text-delta" | "reasoning-delta" as kind:
                 self.append_text(kind.removesuffix("-delta"), payload)
             case "tool-call":
                 self.start_call(payload, event.created_at)
             case "step-finish" if (payload.get("metadata") or {}).get("cache") == "hit":
-                self.text_starts.append((event.number, len(self.parts)))
                 self.has_cached_answer = True
             case "tool-result" | "tool-error" as kind:
                 has_failed = kind == "tool-error" or bool(payload.get("isError"))
@@ -125,12 +131,6 @@ class Transcript:
             case str() as kind if kind.startswith(ACTIVITY_PREFIX):
                 self.add_activity(read_activity(kind, payload))
 
-    def add_activity(self, activity: ActivityPart | None) -> None:
-        """Add what an agent outside of this application did, in place of what it said of the same before."""
-        if activity is None:
-            return
-        if activity.key and activity.key in self.activities:
-            vars(self.activities[activity.key]).update(vars(activity))
     def discard_answer(self, payload: JSONObject) -> None:
         """Remove the beginning of an answer, which another process repeats."""
         start = self.answer_start
@@ -139,6 +139,12 @@ class Transcript:
             start = next(positions, len(self.parts))
         del self.parts[start:]
 
+    def add_activity(self, activity: ActivityPart | None) -> None:
+        """Add what an agent outside of this application did, in place of what it said of the same before."""
+        if activity is None:
+            return
+        if activity.key and activity.key in self.activities:
+            vars(self.activities[activity.key]).update(vars(activity))
             return
         last = self.parts[-1] if self.parts else None
         if activity.label == THOUGHT and isinstance(last, ActivityPart) and last.label == THOUGHT:
@@ -163,9 +169,9 @@ class Transcript:
 
     def start_after_decision(self, call_id: str, at: datetime) -> None:
         """Let a call that waited for a person begin at the decision. The wait is no work of its tool."""
-        call = self.calls.get(call_id)
-        if call is not None and call.started_at is not None:
-            call.started_at = max(call.started_at, at)
+        for call in self.calls.values():
+            if call.stored_id == call_id and call.started_at is not None:
+                call.started_at = max(call.started_at, at)
 
     def finish_call(self, payload: JSONObject, at: datetime, *, has_failed: bool) -> None:
         call = self.calls.get(str(payload.get("toolCallId", "")))

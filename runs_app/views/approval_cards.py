@@ -56,9 +56,9 @@ def add_cards(run_views: Collection[RunView], user: Caller) -> None:
 
 
 def add_refusals(run_views: Iterable[RunView]) -> None:
-    """Add why calls were not carried out, by one query, or none without a call whose result is an error."""
+    """Add why calls were not carried out, by one query, or none if no run can have such a call."""
     views: dict[UUID | None, RunView] = {
-        view.run.pk: view for view in run_views if view.has_details and view.has_errors_of_calls
+        view.run.pk: view for view in run_views if view.has_details and view.may_have_refusals
     }
     refused = (PendingCall.State.DECLINED, PendingCall.State.EXPIRED)
     if views:

@@ -127,12 +127,15 @@
     const call = findAll("[data-call]", answer.parts).find((element) => element.dataset.call === toolCallId);
     if (!call) return;
     const failed = Boolean(isError || error);
-    call.dataset.state = failed ? "failed" : "done";
+    // The page says of a call that a person declined who did so. Its result is an error for the agent alone.
+    const isRefused = failed && call.dataset.state === "not-run";
+    if (!isRefused) call.dataset.state = failed ? "failed" : "done";
     find("[data-call-result]", call).textContent = formatValue(error ?? result) || "nothing";
     if (args) {
       find("[data-call-arguments]", call).textContent = formatValue(args) || "nothing";
       find("[data-call-arguments-label]", call).textContent = "Arguments, edited by a person";
     }
+    if (isRefused) return;
     // A call that the page was opened with has no time of its start.
     const duration = call.startedAt ? `${((performance.now() - call.startedAt) / 1000).toFixed(1)} s` : "";
     const failure = duration ? `failed after ${duration}` : "failed";

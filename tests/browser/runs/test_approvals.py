@@ -124,3 +124,26 @@ def test_the_playground_streams_on_after_the_decision(visit: Any, desk: str, ask
     violations += find_violations(page, axe)
     assert violations == []
     assert visitor.console == []
+
+
+REPORT_ERROR = """() => {
+  const element = document.querySelector("[data-answer]");
+  const toolCallId = element.querySelector("[data-call]").dataset.call;
+  const payload = { toolCallId, result: "No receipt.", isError: true };
+  agentcms.showEvent(agentcms.createAnswer(element), { type: "tool-result", payload });
+}"""
+
+
+def test_a_declined_call_has_not_failed_when_its_result_is_streamed(visit: Any, desk: str, ask: Any):
+    """The stream may send the result of a call of which the page says already who declined it."""
+    page = ask(visit(), desk, REFUND % "D-1")
+    page.get_by_role("link", name="Decline").click()
+    page.get_by_role("button", name="Decline").click()
+    state = page.locator("[data-call-state]").first
+    expect(page.locator(".answer-foot")).to_contain_text("tokens")
+    expect(state).to_have_text("declined by publisher")
+
+    page.evaluate(REPORT_ERROR)
+
+    expect(page.locator("[data-call-result]").first).to_have_text("No receipt.")
+    expect(state).to_have_text("declined by publisher")

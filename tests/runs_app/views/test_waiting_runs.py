@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from runs_app.models import AgentRun, PendingCall, RunClaim
+from runs_app.models.pending_call import stored_call_id
 from tests.factories import member
 from tests.page_client import browser
 from tests.runs_app.factories import RefundCallFactory, RunFactory
@@ -110,7 +111,6 @@ def test_the_page_learns_that_somebody_else_decided(editor, call):
     assert "approval-decided" in after.headers["HX-Trigger"]
 
 
-def test_strangers_learn_nothing(call):
 def test_the_page_of_a_former_member_waits_without_being_fetched_again_and_again(editor, ann, call):
     """It shows no call. Every ten seconds it asks whether the run still waits."""
     ann.memberships.all().delete()
@@ -124,6 +124,7 @@ def test_the_page_of_a_former_member_waits_without_being_fetched_again_and_again
     assert "approval-decided" in after.headers["HX-Trigger"]
 
 
+def test_strangers_learn_nothing(call):
     client = browser(member("publisher", "elsewhere"))
 
     assert client.get(f"/runs/{call.run_id}/waiting").status_code == 404
@@ -173,6 +174,29 @@ def test_a_call_that_was_not_carried_out_has_not_failed(editor, ann, agent, stat
         assert "failed after" not in html
     assert "Not without a receipt." in html
     assert [span for span in answer.context["answer"].spans if span.kind == "tool"] == []
+
+
+def test_a_declined_call_is_declined_before_its_result_comes(editor, agent, call):
+    """The agent reads the refusal in the next segment. The script of the page keeps what the page says of the call."""
+    editor.post(f"/approvals/{call.pk}/decide", {"verdict": "decline"})
+
+    html = page(editor, call.run, "answer").content.decode()
+
+    assert f'data-stream="/runs/{call.run_id}/stream"' in html
+    assert 'data-state="not-run"' in html
+    assert 'data-call-state><span dir="auto">declined by ann</span>' in html
+    assert "data-call-result>…<" in html
+
+
+def test_a_call_with_a_long_id_was_declined(editor, agent, call):
+    """Its row has the hash of the ID."""
+    long_id = "call_" + "a" * 200
+    payload = {"toolCallId": long_id, "toolName": "refund", "args": {}}
+    call.run.events.filter(number=2).update(data={"type": "tool-call", "payload": payload})
+    PendingCall.objects.filter(pk=call.pk).update(call_id=stored_call_id(long_id))
+    editor.post(f"/approvals/{call.pk}/decide", {"verdict": "decline"})
+
+    assert "declined by ann" in page_text(page(editor, call.run, "answer"))
 
 
 def test_the_time_line_says_that_arguments_were_edited_and_leads_to_them(editor, call):
