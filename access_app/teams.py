@@ -78,14 +78,20 @@ def changing_members(manager: Caller, owner_id: str) -> Iterator[None]:
         yield
 
 
-def change_role(membership: Membership, role: Role, manager: Caller) -> None:
-    """Give a member another role. Raise ValidationError for the last manager of a team, and for who has left it."""
+def change_role(membership: Membership, role: Role, manager: Caller) -> str:
+    """Give a member another role. Return the one before.
+
+    Raise ValidationError for the last manager of a team, and for who has left it.
+    """
     with changing_members(manager, membership.owner_id):
         if role != Role.MANAGER:
             reject_loss_of_managers([membership])
-        if not stored_membership(membership).update(role=role):
+        # Under the lock: another manager may have changed it since the membership was read.
+        before = stored_membership(membership).values_list("role", flat=True).first()
+        if before is None or not stored_membership(membership).update(role=role):
             raise ValidationError(gone_message(membership), code="gone")
     membership.role = role
+    return before
 
 
 def remove_member(membership: Membership, manager: Caller) -> None:

@@ -240,12 +240,12 @@ def other_memberships(request: HttpRequest, managed: list[str]) -> QuerySet[Memb
 def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     """Change the role of a member. Undo posts here too, with the role in the query."""
     membership = managed_membership(request, membership_id)
-    form, before = RoleForm(request.POST if "role" in request.POST else request.GET), membership.role
+    form = RoleForm(request.POST if "role" in request.POST else request.GET)
     if not form.is_valid():
         messages.error(request, "The role was not changed. Choose one of the list.")
         return return_to_team(request, membership.owner_id)
     try:
-        change_role(membership, Role(form.cleaned_data["role"]), request.user)
+        before = change_role(membership, Role(form.cleaned_data["role"]), request.user)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:

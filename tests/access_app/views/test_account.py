@@ -221,6 +221,22 @@ def test_a_member_who_has_left_the_team_meanwhile_is_not_changed(manager, monkey
     assert [*rows.values_list("owner_id", "role")] == ([] if is_deleted else [("newsroom", "viewer")])
 
 
+def test_the_undo_of_a_role_leads_to_the_one_that_was_replaced(manager, monkeypatch):
+    other = MembershipFactory(owner_id="support")
+    managed_membership = views.managed_membership
+
+    def change_meanwhile(*args):
+        membership = managed_membership(*args)
+        Membership.objects.filter(pk=other.pk).update(role=Role.PUBLISHER)
+        return membership
+
+    monkeypatch.setattr(views, "managed_membership", change_meanwhile)
+    address = reverse("account:member", args=[other.pk])
+    page = browser(manager).post(address, {"role": "editor"}, follow=True)
+
+    assert f"{address}?role=publisher" in page.content.decode()
+
+
 def test_a_large_team_has_pages_and_a_search(manager):
     for number in range(60):
         MembershipFactory(owner_id="support", user=UserFactory(username=f"user{number:02}", last_name=f"Ö-{number}"))
