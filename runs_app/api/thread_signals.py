@@ -153,9 +153,10 @@ class SubscribeView(JSONView):
         known = ("threadId", "resourceId")
         with checking_body(request, body, *known, parameters=VERSION_PARAMETERS):  # only errors: it is a stream
             thread = get_named_thread(request, body)
+        caller = caller_of(request)
         # Last, because nothing would release it after an error.
         slot = streams.StreamSlot(request.user)
-        return stream_of_blocks(ThreadStream(thread, caller_of(request), slot))
+        return stream_of_blocks(ThreadStream(thread, caller, slot))
 
 
 class AbortView(JSONView):

@@ -12,7 +12,7 @@ from memory_app.history.signal_markup import NAME_MESSAGE
 from memory_app.history.wire_messages import MAX_MESSAGE_KB
 from memory_app.models import Message, Participant, Thread
 from runs_app.events import thread_streams
-from runs_app.events.streams import KEEP_ALIVE
+from runs_app.events.streams import KEEP_ALIVE, StreamSlot, stream_slots
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -396,6 +396,23 @@ def test_the_stream_of_a_caller_without_access_ends_before_what_comes_next(loss,
 
     assert sent.status_code == 200
     assert b"Late" not in b"".join(stream.streaming_content)
+
+
+def test_who_loses_access_before_the_stream_begins_occupies_no_place(caller, editor, agent, monkeypatch):
+    service = member("editor", OWNER)
+    served = Caller(api_key(service, realm_owner=OWNER))
+    served.post("/api/memory/threads?agentId=concierge", TARGET)
+
+    def leave_and_open(user):
+        service.memberships.all().delete()
+        return StreamSlot(user)
+
+    monkeypatch.setattr(thread_streams.streams, "StreamSlot", leave_and_open)
+    before = stream_slots.count_by_user.copy()
+
+    subscribe(served, TARGET).close()
+
+    assert stream_slots.count_by_user == before
 
 
 def test_a_quiet_stream_sends_heartbeats_and_ends_for_a_removed_participant(caller, editor, agent, monkeypatch):
