@@ -135,6 +135,22 @@ def test_nested_and_countless_folders_are_a_full_workspace(workspace, monkeypatc
         workspace.write("b.txt", "x")
 
 
+def test_no_descriptor_stays_open_after_a_refusal(workspace, monkeypatch):
+    """An agent that asks for folders, or fills its workspace with them, would use up those of the process."""
+    monkeypatch.setattr(workspaces, "MAX_WORKSPACE_FILES", 10)
+    for number in range(20):
+        (workspace.folder / f"folder-{number}" / "inner").mkdir(parents=True)
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(5):
+        with pytest.raises(PathRefused, match="not a plain file"):
+            workspace.read("folder-1")
+        with pytest.raises(PathRefused, match="workspace is full"):
+            workspace.write("a.txt", "x")
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_binary_file_is_refused(workspace):
     (workspace.folder / "a.bin").write_bytes(b"\xff\xfe")
 

@@ -56,10 +56,7 @@ class Workspace:
         """Return the text of a file. Raise PathRefused."""
         *folders, name = self.split(path)
         with self.open_folders(folders) as parent, refusals():
-            file = os.open(name, _FILE, dir_fd=parent)
-            with os.fdopen(file, "rb") as opened:
-                reject_special(os.fstat(file))
-                content = opened.read(MAX_FILE_BYTES + 1)
+            content = read_descriptor(os.open(name, _FILE, dir_fd=parent))
         if len(content) > MAX_FILE_BYTES:
             raise PathRefused(FILE_SIZE_MESSAGE)
         try:
@@ -137,11 +134,12 @@ def entry_sizes(folder: int, depth: int = 0) -> Iterator[int]:
                 if error.errno in EXCHANGED:
                     continue
                 raise PathRefused(FULL_MESSAGE) from None
-            yield status.st_size
-            if inner is not None:
-                try:
+            try:
+                yield status.st_size  # the reader may end here
+                if inner is not None:
                     yield from entry_sizes(inner, depth + 1)
-                finally:
+            finally:
+                if inner is not None:
                     os.close(inner)
 
 
@@ -167,6 +165,17 @@ def refusals() -> Iterator[None]:
         if error.errno == errno.ENOENT:
             raise PathRefused(MISSING_MESSAGE) from None
         raise PathRefused(NOT_A_FILE_MESSAGE) from None
+
+
+def read_descriptor(file: int) -> bytes:
+    """Return the content of an open file, at most a byte more than it may have, and close it. Raise PathRefused."""
+    try:
+        reject_special(os.fstat(file))
+        # Not before the check: Python refuses to open a folder as a file, and leaves its descriptor open.
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            return opened.read(MAX_FILE_BYTES + 1)
+    finally:
+        os.close(file)
 
 
 def reject_special(status: os.stat_result) -> None:
