@@ -129,7 +129,11 @@ async def start_process(record: AcpRecord, place: WorkPlace, *, keeps_session: b
     process = AgentProcess(record, folder)
     is_earlier = await process.start(earlier)
     if keeps_session and not is_earlier:
-        await run_db(store_session, record, place, process.session_id)
+        try:
+            await run_db(store_session, record, place, process.session_id)
+        except BaseException:  # also when the caller is cancelled: no slot has the program yet, and it would go on
+            process.kill_soon()
+            raise
     return process, NEW_SESSION_MESSAGE if earlier and not is_earlier else ""
 
 

@@ -1,14 +1,18 @@
 """The processes of ACP agents: how many there are, and how long each starts and idles."""
 
 import asyncio
+import sys
 
 import pytest
+from django.db import OperationalError
 
+from runs_app.engine.thread_pools import run_db
 from tests.factories import UserFactory
 from tests.memory_app.conftest import add_thread
 from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
 from tools_app.acp import sessions
 from tools_app.acp.connection import process
+from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.errors import AcpError
 from tools_app.acp.sessions import agent_pool
 from tools_app.models import AcpAgent
@@ -48,6 +52,60 @@ def test_an_agent_that_does_not_answer_in_time_is_ended(settings, monkeypatch):
     assert was_running
     assert isinstance(error, AcpError)
     assert str(error) == "The ACP agent 'Worker' did not start within 2 seconds."
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_program_ends_whose_session_cannot_be_stored(conversations, settings, monkeypatch, is_cancelled):
+    """No slot has the program yet, so that nothing else would end it."""
+    folder, storing = str(settings.WORKSPACES_DIR), asyncio.Event()
+
+    async def fail(function, *args):
+        if function is not sessions.store_session:
+            return await run_db(function, *args)
+        storing.set()
+        if is_cancelled:
+            await asyncio.sleep(60)
+        raise OperationalError("The database is away.")
+
+    monkeypatch.setattr(sessions, "run_db", fail)
+
+    async def converse():
+        sending = asyncio.ensure_future(conversations[0].send("echo a"))
+        await storing.wait()
+        was_running = bool(processes(folder))
+        if is_cancelled:
+            sending.cancel()
+        await asyncio.wait([sending])
+        await until(lambda: not processes(folder), 20)
+        await end_all(agent_pool())
+        return was_running
+
+    assert asyncio.run(converse())
+
+
+def test_a_program_ends_that_closed_its_output_before_its_start_was_cancelled(settings, monkeypatch):
+    argv = [sys.executable, "-c", "import os, time; os.close(1); time.sleep(3017)"]
+    settings.ACP_COMMANDS = {"mute": {"argv": argv, "sandbox": "none"}}
+    create_agent(command_key="mute")
+    monkeypatch.setattr(process, "END_TIMEOUT", 30)
+    noticing = AgentProcess.ended_error
+
+    async def converse():
+        noticed = asyncio.Event()
+
+        def notice(agent):
+            noticed.set()
+            return noticing(agent)
+
+        monkeypatch.setattr(AgentProcess, "ended_error", notice)
+        sending = asyncio.ensure_future(Conversation().send("echo a"))
+        await noticed.wait()
+        await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+        await until(lambda: not processes("time.sleep(3017)"), 20)
+
+    asyncio.run(converse())
 
 
 def test_the_least_recently_used_process_ends_where_there_are_too_many(conversations, monkeypatch):

@@ -275,11 +275,13 @@ class AgentProcess:
         if self.end_reason:
             return AcpError(self.end_reason)
         code: int | None = None
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_TIMEOUT):
-                code = await self.process.wait()
-                await asyncio.wait([self.stderr_task])
-        self.kill_soon()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(END_TIMEOUT):
+                    code = await self.process.wait()
+                    await asyncio.wait([self.stderr_task])
+        finally:  # also when the caller is cancelled: the program may have closed its output and go on
+            self.kill_soon()
         text, secrets = self.stderr.decode("utf-8", "replace"), self.secrets()
         if len(self.stderr) == STDERR_BUFFER_SIZE:  # what came before is gone, and may be the beginning of a secret
             text = without_rest_of_value(text, secrets)
