@@ -49,6 +49,11 @@ ATTACKS = {
     "no-options": lambda: ask(ASK, toolCall={"toolCallId": "c"}, options=[]),
     "odd-request": lambda: ask(ASK, toolCall=5, options="x"),
     "nul-request": lambda: request(title="a\0b\ud800", kind="edit", rawInput={"a\0": "\0"}),
+    "nul-option": lambda: ask(
+        ASK,
+        toolCall={"toolCallId": "c", "title": "t", "locations": [{"path": "/a\0b"}]},
+        options=[{**OPTION, "optionId": "a\0b"}, OPTION],
+    ),
     "large-request": lambda: request(title="x" * 100_000, rawInput={"text": "x" * 1_000_000}),
     "other-files": lambda: [
         ask(READ, path=path) for path in ("/etc/passwd", "../x", "a\0b", "\ud800", "", "x" * 5000, "a/" * 3000)

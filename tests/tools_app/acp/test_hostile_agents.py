@@ -11,7 +11,7 @@ from tests.memory_app.conftest import add_thread
 from tests.runs import chunks, start_run, wait_for_end
 from tests.tools_app.acp import hostile_agent
 from tests.tools_app.acp.conftest import Conversation, create_agent
-from tests.tools_app.acp.test_runs import agent, task
+from tests.tools_app.acp.test_runs import agent, answer, task, wait_for_call
 from tools_app.acp.errors import AcpError
 from tools_app.models import AcpSession
 
@@ -69,3 +69,20 @@ def test_a_run_stores_what_an_agent_sends(name, way, idle_engine, ended_agents):
     assert run.status == run.Status.SUCCEEDED
     (result,) = chunks(run, "tool-result")
     assert "the end" in str(result["payload"]["result"])
+
+
+@pytest.mark.parametrize("way", ["tool", "sub-agent"])
+def test_an_answer_whose_id_cannot_be_stored_is_not_offered(way, idle_engine, ended_agents):
+    """PostgreSQL stores no NUL in the schema of the answer, so that the run failed."""
+    create_agent(command_key="hostile", permissions="ask")
+    worker = agent() if way == "tool" else agent(tools=[], agents=["acp-worker"])
+    message = task("nul-option") if way == "tool" else f"Use acp-worker {json.dumps({'prompt': 'nul-option'})}"
+    editor = member("editor", "support")
+
+    run = start_run(worker, editor, message)
+    call = wait_for_call(run)
+
+    assert call.resume_schema["properties"]["optionId"]["enum"] == ["yes"]
+    assert [option["optionId"] for option in call.payload["permissionRequest"]["options"]] == ["yes"]
+    answer(call, editor)
+    assert wait_for_end(run, 60).status == run.Status.SUCCEEDED

@@ -6,6 +6,7 @@ Imports the ACP library, which is heavy. Import this module only where an agent 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from acp import RequestError
@@ -22,6 +23,7 @@ from pydantic import BaseModel
 
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.printable_text import printable
+from agentcms.wire.validation import find_json_faults
 from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.stream_chunks import truncate_text, truncate_value
 from tools_app.acp.permissions import (
@@ -112,12 +114,7 @@ class WorkspaceClient:
         if turn is None or not turn.is_active:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         known = self.merge_tool_call(turn, tool_call)
-        by_id: dict[str, PermissionAnswer] = {}
-        # One of each ID: a refusal must not have the ID of another answer.
-        for item in options[:MAX_PERMISSION_OPTIONS]:
-            name = truncate_text(printable(item.name), MAX_OPTION_LENGTH)
-            by_id.setdefault(item.option_id, PermissionAnswer(item.option_id, name, item.kind))
-        request = self.build_request(known, tuple(by_id.values()))
+        request = self.build_request(known, answers_of(options))
         option_id = self.decide(turn, request)
         if not option_id:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
@@ -239,6 +236,19 @@ class WorkspaceClient:
 
     def on_connect(self, conn: Any) -> None:
         return None
+
+
+def answers_of(options: Sequence[PermissionOption]) -> tuple[PermissionAnswer, ...]:
+    """Return the answers that a person can choose: one of each ID, for a refusal must not have that of another answer.
+
+    One whose ID cannot be stored is left out: its request would be stored with another ID, or not at all.
+    """
+    by_id: dict[str, PermissionAnswer] = {}
+    for item in options[:MAX_PERMISSION_OPTIONS]:
+        if not any(find_json_faults(item.option_id)):
+            name = truncate_text(printable(item.name), MAX_OPTION_LENGTH)
+            by_id.setdefault(item.option_id, PermissionAnswer(item.option_id, name, item.kind))
+    return tuple(by_id.values())
 
 
 def text_of_block(content: Any) -> str:
