@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp_types import PaginatedResult
+from pydantic import AnyUrl
 from pydantic_ai.mcp import MCPError, MCPToolset
 
 from agentcms.wire.json_types import JSONMapping
@@ -44,13 +45,15 @@ def reads_resources(definition: Definition | None) -> bool:
 
 async def read_mcp_resource(toolset: MCPToolset[None], arguments: JSONMapping) -> object:
     """Return a resource, or the list of all without a URI. Raise McpError."""
-    uri = arguments.get("uri")
+    uri = str(arguments.get("uri") or "")
     if not uri:
         return await list_resources(toolset)
     try:
-        return await toolset.read_resource(str(uri))
-    except ValueError:  # a text that is no URI
-        raise McpError(URI_MESSAGE.format(uri=str(uri)[:200])) from None
+        # Here, although the library checks it again: of an invalid answer of the server, it raises a ValueError too.
+        AnyUrl(uri)
+    except ValueError:
+        raise McpError(URI_MESSAGE.format(uri=uri[:200])) from None
+    return await toolset.read_resource(uri)
 
 
 async def list_resources(toolset: MCPToolset[None]) -> list[dict[str, str]]:

@@ -87,6 +87,31 @@ def test_a_list_of_resources_is_read_as_far_as_it_may_be_long(loopback, length, 
     assert server.pages == pages
 
 
+class InvalidResourceHandler(Handler):
+    """A server whose resource is no text and no file, or a file that is not in Base64."""
+
+    def outcome(self, message):
+        if message["method"] != "resources/read":
+            return super().outcome(message)
+        uri = message["params"]["uri"]
+        content = {"uri": uri, "blob": "a"} if "file" in uri else {"uri": uri}
+        return {"result": {"contents": [content]}}
+
+
+@pytest.mark.parametrize("uri", ["office://file", "office://hours"])
+def test_an_invalid_resource_is_an_error_of_the_server(loopback, uri):
+    with ThreadingHTTPServer(("127.0.0.1", 0), InvalidResourceHandler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        row = McpServer(key="office", title="Office", url=f"http://127.0.0.1:{server.server_port}/mcp")
+        row.tools = row.accepted = {RESOURCE_TOOL.name: RESOURCE_TOOL.to_json()}
+
+        (result,) = call_all(server_from_row(row), ("read_resource", {"uri": uri}))
+
+        server.shutdown()
+    assert "The MCP server 'Office' sent an invalid answer." in str(result)
+
+
 def test_an_agent_gets_it_only_where_it_names_it(http_server):
     tools = {"add": Definition("add", "", {"type": "object"})}
     store_listing(http_server.pk, add_resource_tool(Listing(tools, [])))
