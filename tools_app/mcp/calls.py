@@ -38,6 +38,7 @@ from tools_app.mcp.errors import (
     CREDENTIALS_STATUSES,
     INVALID_MESSAGE,
     LARGE_MESSAGE,
+    MAX_READ_LENGTH,
     MCP_TIMEOUT_MESSAGE,
     PRIVATE_ADDRESS_MESSAGE,
     PROGRAM_MESSAGE,
@@ -70,7 +71,7 @@ LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 
 Check = Callable[[], None]  # raises McpError if a tool may not be called any more
 
-is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
+find_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
 
 async def call_mcp_tool(
@@ -118,6 +119,12 @@ async def send_call(
         if reads_resources(server.tools.get(name)):
             return await read_mcp_resource(toolset, arguments)
         return await toolset.direct_call_tool(name, dict(arguments))
+
+
+def is_unknown_tool(text: str) -> bool:
+    """Return whether a server says that it does not have a tool."""
+    # Not in the whole of a long text: the search of one of a megabyte would hold up all runs of this process.
+    return find_unknown_tool(text[:MAX_READ_LENGTH]) is not None
 
 
 def tool_error(server: Server, text: str) -> McpError:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentcms.observability.metrics import MCP_CALLS
-from tools_app.mcp.calls import call_mcp_tool
+from tools_app.mcp.calls import call_mcp_tool, tool_error
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames, mask_headers
 from tools_app.mcp.sessions import session_pool
@@ -36,6 +36,15 @@ def call_all(server, *calls, caller=CallerNames()):  # noqa: B008  frozen
         return results
 
     return asyncio.run(run())
+
+
+def test_the_end_of_a_long_error_is_not_searched():
+    """Otherwise each call of a hostile server would hold up all runs of the process for a second."""
+    server = server_from_row(McpServer(key="office", title="Office"))
+
+    near, far = tool_error(server, "Unknown tool" + "x" * 10_000), tool_error(server, "x" * 10_000 + "Unknown tool")
+
+    assert (type(near), type(far)) == (UnknownTool, McpError)
 
 
 def test_a_result_is_not_compared_with_the_schema_of_a_hostile_server(http_server):
