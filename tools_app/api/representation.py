@@ -72,9 +72,8 @@ def directory_entry(row: McpServer) -> JSONObject:
     }
 
 
-def tool_body(row: McpServer, definition: Definition) -> JSONObject:
+def tool_body(definition: Definition, accepted: Definition | None) -> JSONObject:
     """Return a tool with its schema, and the difference from the accepted definition."""
-    accepted = row.accepted_definitions.get(definition.name)
     differences = find_differences(accepted, definition) if accepted else []
     return {
         "id": definition.name,

@@ -74,7 +74,9 @@ class ToolsView(JSONView):
 
     def get(self, request: Request, server_id: str) -> HttpResponse:
         row = get_server(request, server_id)
-        return json_response({"tools": [tool_body(row, definition) for definition in row.definitions.values()]})
+        accepted = row.accepted_definitions  # once, because it reads the definitions of all tools
+        tools = [tool_body(definition, accepted.get(name)) for name, definition in row.definitions.items()]
+        return json_response({"tools": tools})
 
 
 class ToolView(JSONView):
@@ -82,7 +84,8 @@ class ToolView(JSONView):
 
     def get(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
         row = get_server(request, server_id)
-        return json_response(tool_body(row, get_definition(row, tool_id)))
+        definition = get_definition(row, tool_id)
+        return json_response(tool_body(definition, row.accepted_definitions.get(tool_id)))
 
 
 class ToolCallBody(BaseModel):

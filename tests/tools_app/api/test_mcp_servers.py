@@ -1,5 +1,7 @@
 """MCP servers in the API: create, change, list, call, and who may."""
 
+from unittest.mock import Mock
+
 import pytest
 from django.utils import timezone
 
@@ -206,6 +208,18 @@ def test_tools_are_listed_and_a_change_is_accepted_by_its_hash(manager, office):
     assert accepted.body["changedTools"] == []
     assert [item["isAccepted"] for item in manager.get("/api/mcp/office/tools").body["tools"]] == [True]
     assert manager.post("/api/mcp/office/tools/add/accept", {}).status_code == 400
+
+
+def test_the_list_of_tools_reads_each_definition_once(manager, monkeypatch):
+    row = McpServer.objects.create(key="office", title="Office", url=URL, owner_id="support")
+    store_listing(row.pk, listing(**{f"tool{number}": "Text." for number in range(50)}))
+    read = Mock(wraps=Definition.from_json)
+    monkeypatch.setattr(Definition, "from_json", read)
+
+    answer = manager.get("/api/mcp/office/tools")
+
+    assert len(answer.body["tools"]) == 50
+    assert read.call_count == 2 * 50  # as it was listed, and as it was accepted
 
 
 def test_an_editor_calls_a_tool(http_server):
