@@ -19,3 +19,9 @@ def thread_url(request: HttpRequest, thread: Thread, name: str = "view") -> str:
     """Return the URL of a page of a thread. That of another realm has the realm in its query."""
     url = reverse(f"threads:{name}", args=[thread.key])
     return url if thread.realm == own_realm(request) else f"{url}?{urlencode({'realm': thread.realm})}"
+
+
+def message_url(request: HttpRequest, thread: Thread, number: int) -> str:
+    """Return the URL of the page of a thread that has a message, at the message. It begins with the row `number`."""
+    url = thread_url(request, thread)
+    return f"{url}{'&' if '?' in url else '?'}{urlencode({'message': number})}#message-{number}"

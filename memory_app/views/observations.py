@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
@@ -12,7 +11,8 @@ from memory_app.models import Observation, Thread
 from memory_app.observational.limits import observation_limits, observational_options_of_agent
 from memory_app.observational.log import ObservationLog, load_log, tokens_after
 from memory_app.observational.records import work_in_progress
-from memory_app.views.links import thread_url
+from memory_app.recall.surroundings import head_number_of
+from memory_app.views.links import message_url
 
 
 class ObservationEntry(NamedTuple):
@@ -56,10 +56,11 @@ def log_entries(request: HttpRequest, thread: Thread, log: ObservationLog) -> li
         *((row, "waiting") for row in reversed(log.buffered)),
         *((row, "active") for row in reversed(log.active)),
     ]
-    return [ObservationEntry(row, state, message_url(request, thread, row.last)) for row, state in rows]
-
-
-def message_url(request: HttpRequest, thread: Thread, number: int) -> str:
-    """Return the URL of the page of a thread that has a message."""
-    url = thread_url(request, thread)
-    return f"{url}{'&' if '?' in url else '?'}{urlencode({'message': number})}#message-{number}"
+    # The last row that is covered may be one of several of an answer, which the page shows as one message.
+    numbers = [row.last for row, _ in rows]
+    covered = thread.messages.filter(number__in=numbers).only("number", "head_number") if rows else ()
+    heads = {message.number: head_number_of(message) for message in covered}
+    return [
+        ObservationEntry(row, state, message_url(request, thread, heads.get(row.last, row.last)))
+        for row, state in rows
+    ]

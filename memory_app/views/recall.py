@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from django.http import HttpRequest
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
@@ -12,7 +10,8 @@ from memory_app.models import Message, Thread
 from memory_app.recall.options import RecallSettings, recall_of_agent
 from memory_app.recall.recalled_messages import RecallScope, excerpt_of_part, message_author
 from memory_app.recall.search import embed_question, recall_messages
-from memory_app.views.links import thread_url
+from memory_app.recall.surroundings import head_number_of
+from memory_app.views.links import message_url
 
 MAX_QUESTION_LENGTH = 2000
 
@@ -50,10 +49,8 @@ def find_recalled(
 def recalled_row(request: HttpRequest, message: Message, part: int, score: float | None) -> TemplateContext:
     """Return a recalled message as the template shows it, with a link to its place in the thread."""
     thread = message.thread
-    url = thread_url(request, thread)
-    query = urlencode({"message": message.number})
     return {
-        "url": f"{url}{'&' if '?' in url else '?'}{query}#message-{message.head_number or message.number}",
+        "url": message_url(request, thread, head_number_of(message)),
         "title": thread.title or thread.key,
         "author": message_author(message),
         "at": message.created_at,

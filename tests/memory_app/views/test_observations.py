@@ -4,6 +4,8 @@ import pytest
 from django.urls import reverse
 
 from memory_app.admin import observations, oldest_first
+from memory_app.history.messages import append_messages
+from memory_app.history.wire_messages import parse_wire_message
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import observational_options_of_agent
 from runs_app.models import AgentRun
@@ -47,6 +49,19 @@ def test_the_page_of_a_thread_shows_its_window_and_what_each_observation_covers(
     assert "of 400 tokens" in page
     assert 'id="window-title"' not in page  # the gauges beside the observations show it
     assert "?message=2#message-2" in page
+
+
+def test_the_link_of_an_observation_leads_to_the_whole_answer(client, user, thread, observation):
+    """The rows of an answer with a call are one message of the page."""
+    call = {"toolCallId": "c", "toolName": "t", "args": {}, "state": "result", "result": 1}
+    parts = [{"type": "tool-invocation", "toolInvocation": call}, {"type": "text", "text": "Done"}]
+    append_messages(thread, parse_wire_message({"role": "assistant", "content": parts}, "message"))
+    Observation.objects.create(thread=thread, first=3, last=5, text=NOTES, tokens=8, message_tokens=20)
+
+    page = open_page(client, user, reverse("threads:view", args=["t"])).content.decode()
+
+    assert "?message=3#message-3" in page
+    assert 'id="message-3"' in page
 
 
 def test_an_agent_without_observations_has_no_section(client, user):
