@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agentcms.errors import ApiError, Unavailable
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
-from agentcms.vectors.quantize import pack
+from agentcms.vectors.quantize import PackedVector, pack
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from memory_app.history.turn_markup import is_spoken_signal
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import recall_of_agent, recalling_agents
 from memory_app.recall.parts import cut_parts
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 
@@ -151,10 +147,7 @@ def store_vectors(thread_id: int, embedder: Embedder, messages: Sequence[Message
     """
     parts = [(message.pk, part, text) for message in messages for part, text in enumerate(cut_parts(message.text))]
     # Before the transaction: a provider takes seconds, in which the lock would hold up the runs of the thread.
-    try:
-        rows = embedder.embed([text for *_, text in parts], "document")
-    except EmbedderFailed as error:
-        raise Unavailable(str(error)) from None
+    rows = embed_parts(embedder, [text for *_, text in parts])
     with transaction.atomic():
         # Locked, because a transfer gives the thread and its vectors to another resource.
         thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
@@ -170,8 +163,23 @@ def store_vectors(thread_id: int, embedder: Embedder, messages: Sequence[Message
         Vector.objects.bulk_create(vectors, ignore_conflicts=True)
 
 
-def build_vector(thread: Thread, message_id: int, part: int, embedder: str, row: NDArray[np.float32]) -> Vector:
-    packed = pack(row)
+def embed_parts(embedder: Embedder, texts: Sequence[str]) -> list[PackedVector]:
+    """Return the vector of each text. Raise Unavailable if the embedder does not answer.
+
+    That of a blank text has no numbers, so that no search compares it. Providers refuse such a text, and with it the
+    others of the request.
+    """
+    filled = [text for text in texts if text]
+    packed: Iterator[PackedVector] = iter(())
+    try:
+        if filled:
+            packed = map(pack, embedder.embed(filled, "document"))
+    except EmbedderFailed as error:
+        raise Unavailable(str(error)) from None
+    return [next(packed) if text else PackedVector(1.0, b"") for text in texts]
+
+
+def build_vector(thread: Thread, message_id: int, part: int, embedder: str, packed: PackedVector) -> Vector:
     return Vector(
         message_id=message_id,
         part=part,

@@ -15,6 +15,7 @@ from memory_app.history.threads import get_or_create_resource, transfer_thread
 from memory_app.models import Message, Vector
 from memory_app.realms import memory_caller
 from memory_app.recall import indexing
+from memory_app.recall.search import recall_messages, vectors_of_thread
 from tests.factories import AgentFactory
 from tests.memory_app.conftest import add_thread, recalling_agent
 
@@ -117,6 +118,25 @@ def test_messages_that_are_deleted_meanwhile_get_no_vectors(thread, monkeypatch)
     indexing.index_thread(thread.pk, Deleting(), lambda done: None)
 
     assert [row.message.number for row in Vector.objects.all()] == [2]
+
+
+def test_a_blank_message_keeps_no_other_from_being_indexed(thread):
+    """Providers refuse a blank text, so that the job of the thread failed each time."""
+
+    class Refusing(CountingEmbedder):
+        def embed(self, texts, kind):
+            if not all(texts):
+                raise EmbedderFailed("The input cannot be an empty string.")
+            return super().embed(texts, kind)
+
+    add_messages(thread, [" \n"])
+    embedder = Refusing()
+
+    counts = [indexing.index_thread(thread.pk, embedder, lambda done: None) for _ in range(2)]
+
+    assert (counts, embedder.batches) == ([3, 0], [2])
+    recalled = recall_messages(vectors_of_thread(thread.pk, embedder.name), embedder.embed(["teal"], "query"), 9)
+    assert {item.message.number for item in recalled} == {1, 2}
 
 
 def test_words_that_people_sent_as_signals_are_embedded_when_their_run_has_ended(thread):
