@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from agentcms.wire.timestamps import parse_timestamp
+from memory_app.history.signal_markup import Signal, attribute_text
 from memory_app.history.signal_payloads import ERROR, signal_of
 from memory_app.history.signals import QUEUED
 from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES
@@ -28,7 +29,7 @@ class ThreadEntry:
     at: Any
     parts: list[dict[str, str]]
     chips: list[tuple[str, str]] = field(default_factory=list)  # kind of the chip and label
-    attributes: list[tuple[str, Any]] = field(default_factory=list)  # of a signal
+    attributes: list[tuple[str, str]] = field(default_factory=list)  # of a signal
     note: str = ""  # the state of a signal
     error: str = ""  # why no run will see a signal
 
@@ -66,7 +67,7 @@ def build_message_entry(row: Message, message: WireMessage, roles: Mapping[int, 
         signal = signal_of(row)
         kind = "Message" if signal.is_from_user else f"Signal: {signal.tag}"
         entry.chips.append(("plain", kind))
-        entry.attributes = [item for item in signal.attributes.items() if item[0] not in AUTHOR_ATTRIBUTES]
+        entry.attributes = shown_attributes(signal)
         entry.note, entry.error = signal_state(row)
     elif row.role != Message.Role.USER:
         entry.author = agent_name or row.author_name
@@ -77,6 +78,12 @@ def build_message_entry(row: Message, message: WireMessage, roles: Mapping[int, 
     if row.author_id is not None and row.author_id in roles:
         entry.chips.append(("plain", roles[row.author_id] or "Participant"))
     return entry
+
+
+def shown_attributes(signal: Signal) -> list[tuple[str, str]]:
+    """Return the attributes of a signal as the model reads them, without its author."""
+    attributes = {name: value for name, value in signal.attributes.items() if value is not None}
+    return [(name, attribute_text(value)) for name, value in attributes.items() if name not in AUTHOR_ATTRIBUTES]
 
 
 def author_name(row: Message) -> str:

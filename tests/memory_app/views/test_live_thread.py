@@ -127,6 +127,19 @@ def test_signals_have_attributes_and_wait_for_the_next_run(client, thread):
     assert not AgentRun.objects.exists()
 
 
+def test_attributes_are_shown_as_the_agent_reads_them(client, thread):
+    attributes = "urgent = true\nminutes = 40.0\nberth = null"
+    sent = {"kind": "signal", "message": "Late.", "type": "flight", "attributes": attributes, "if_idle": "persist"}
+
+    client.post(address("send"), sent)
+
+    text = page_text(client.get(address()))
+    assert '<flight urgent="true" minutes="40">' in str(Message.objects.get(role="signal").data)
+    assert "urgent = true" in text
+    assert "minutes = 40.0" not in text
+    assert "berth" not in text
+
+
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", r'"\ud800"'])
 def test_an_attribute_that_no_database_stores_as_json_is_a_text(client, thread, text):
     sent = {
