@@ -156,7 +156,7 @@ def new_toolset(
     )
     toolset.server_transport = transport
     if isinstance(toolset.client.transport, StreamableHttpTransport):
-        toolset.client.transport.max_sse_event_size = None  # `LimitedStream` has the limit
+        toolset.client.transport.max_sse_event_size = None  # `LimitedAnswer` has the limit
     return toolset
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ConfigurationVersion(models.Model):
-    """A copy of a configuration, without secrets. It belongs to a row by a foreign key named `versions`."""
+    """A copy of a configuration, without secrets. The related name of the foreign key to its row is `versions`."""
 
     version_number = models.PositiveIntegerField()
     snapshot = models.JSONField()
