@@ -102,6 +102,8 @@ class AcpAgentForm(forms.ModelForm):
                 continue
             if not separator:
                 raise ValidationError(f"Line {number} has no equals sign. Write NAME=value.", code="environment")
+            if name.strip() in environment:  # otherwise the last value would count
+                raise ValidationError(f"Line {number} names a variable again. Name each once.", code="environment")
             environment[name.strip()] = value.strip()
         return environment
 

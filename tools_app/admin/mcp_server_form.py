@@ -13,7 +13,7 @@ from access_app.teams import team_choices
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
-from tools_app.mcp.headers import validate_headers
+from tools_app.mcp.headers import NAMED_TWICE_MESSAGE, validate_headers
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
 from tools_app.quotas import require_server_quota
@@ -110,6 +110,8 @@ class McpServerForm(forms.ModelForm):
                 continue
             if not separator:
                 raise ValidationError(f"Line {number} has no colon. Write Name: value.", code="headers")
+            if name.strip() in headers:  # otherwise the last value would count
+                raise ValidationError(NAMED_TWICE_MESSAGE, code="headers")
             headers[name.strip()] = value.strip()
         validate_headers(headers)
         return headers

@@ -13,6 +13,7 @@ from tools_app.programs.environment import MASK
 
 MAX_HEADERS = 20
 MAX_HEADER_LENGTH = 8000
+NAMED_TWICE_MESSAGE = "A header is named twice. Name each header once."
 MIN_MASKED_LENGTH = 8  # characters; shorter words such as "Bearer" are no secrets
 # The client writes these itself.
 RESERVED_HEADER_NAMES = {
@@ -55,7 +56,7 @@ def validate_headers(headers: Mapping[str, str]) -> None:
         raise ValidationError(f"A server has at most {MAX_HEADERS} headers.", "headers")
     names = [name.lower() for name in headers]
     if len(set(names)) < len(names):
-        raise ValidationError("A header is named twice. Name each header once.", "headers")
+        raise ValidationError(NAMED_TWICE_MESSAGE, "headers")
     for name, value in headers.items():
         _validate_header(name, value)
 

@@ -67,6 +67,7 @@ def test_an_agent_is_added_with_an_environment_that_no_page_shows(superuser):
         ({"command_key": "sh"}, "command_key"),
         ({"environment": "PATH=/tmp"}, "environment"),
         ({"environment": "no sign"}, "environment"),
+        ({"environment": "API_KEY=a\nAPI_KEY=b"}, "environment"),
         ({"memory_mb": "1"}, "memory_mb"),
         ({"memory_mb": ""}, "memory_mb"),
     ],

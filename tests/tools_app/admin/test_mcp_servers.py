@@ -109,6 +109,7 @@ def test_headers_are_kept_replaced_and_deleted(staff):
         ({"headers": "no colon"}, "headers"),
         ({"headers": "Host: inside"}, "headers"),
         ({"headers": "A: b\na: c"}, "headers"),
+        ({"headers": "A: b\nA: c"}, "headers"),
         ({"headers": "X: {{password}}"}, "headers"),
         ({"headers": "Bad Name: x"}, "headers"),
         ({"url": "http://10.0.0.1/mcp"}, "url"),
