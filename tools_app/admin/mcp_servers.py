@@ -150,13 +150,8 @@ class McpServerAdmin(
     @method_decorator(require_POST)
     def list_tools(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Test the connection and list the tools in a job, whose page shows the result."""
-        row = self.get_changeable(request, pk)
-        job = enqueue_listing(row, request.user)
-        # The job may be that of somebody else, which only superusers see.
-        if request.user.is_superuser:
-            return redirect("admin:jobs_app_job_change", job.pk)
-        messages.success(request, "The tools are being listed. Reload this page in a moment.")
-        return redirect("admin:tools_app_mcpserver_change", pk)
+        job = enqueue_listing(self.get_changeable(request, pk), request.user)
+        return redirect("admin:jobs_app_job_change", job.pk)
 
     @method_decorator(require_POST)
     def accept(self, request: HttpRequest, pk: int) -> HttpResponse:

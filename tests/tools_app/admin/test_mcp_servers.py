@@ -191,6 +191,16 @@ def test_a_server_is_listed_and_switched_off_by_a_button(staff):
     assert staff.get(page(row, "switch")).status_code == 405
 
 
+def test_a_manager_sees_the_job_that_lists_the_tools(client):
+    row = McpServer.objects.create(key="office", title="Office", owner_id="support", url=FIELDS["url"])
+    client.force_login(member(Role.MANAGER, "support", is_staff=True))
+
+    answer = client.post(page(row, "list"), follow=True)
+
+    assert answer.redirect_chain == [(reverse("admin:jobs_app_job_change", args=[Job.objects.get().pk]), 302)]
+    assert "Listing of MCP tools" in answer.text
+
+
 @pytest.mark.parametrize("way", ["button", "action"])
 def test_a_server_whose_program_may_not_be_started_cannot_be_enabled(staff, commands, settings, way):
     row = McpServer.objects.create(
