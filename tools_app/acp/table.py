@@ -87,14 +87,14 @@ def lock_acp_row(agent_id: int) -> AcpAgent:
     return row
 
 
-def switch_agent(agent_id: int, is_enabled: bool | None) -> tuple[AcpAgent, str]:
-    """Enable or disable an ACP agent. Without `is_enabled`, it gets the other state.
+def switch_agent(agent_id: int, is_enabled: bool) -> tuple[AcpAgent, str]:
+    """Enable or disable an ACP agent.
 
     Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound if it was deleted meanwhile.
     """
     with transaction.atomic():
         row = lock_acp_row(agent_id)  # others may be changing its other columns
-        row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
+        row.is_enabled = is_enabled
         reason = acp_unavailable_reason(row, row.environment) if row.is_enabled else ""
         if not reason:
             row.save(update_fields=["is_enabled", "updated_at"])

@@ -114,7 +114,8 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
         """Enable or disable an agent. All processes follow within a second."""
         if not (self.has_module_permission(request) and AcpAgent.objects.filter(pk=pk).exists()):
             raise Http404
-        self.switch_and_report(request, pk)
+        # The state that the button names: on a page that is not up to date, it is that of the agent already.
+        self.switch_and_report(request, pk, request.POST.get("enabled") == "yes")
         return redirect("admin:tools_app_acpagent_change", pk)
 
     @method_decorator(require_POST)
@@ -152,7 +153,7 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
             self.switch_and_report(request, row.pk, is_enabled)
 
     @staticmethod
-    def switch_and_report(request: HttpRequest, pk: int, is_enabled: bool | None = None) -> None:
+    def switch_and_report(request: HttpRequest, pk: int, is_enabled: bool) -> None:
         """Enable or disable an agent. Show that, or the reason why not."""
         try:
             row, reason = switch_agent(pk, is_enabled)

@@ -171,7 +171,8 @@ class McpServerAdmin(
         """Enable or disable a server. All processes follow within a second."""
         self.get_changeable(request, pk)
         try:
-            row, reason = switch_and_list(pk, user=request.user)
+            # The state that the button names: on a page that is not up to date, it is that of the server already.
+            row, reason = switch_and_list(pk, request.POST.get("enabled") == "yes", request.user)
         except ApiError as error:
             messages.error(request, error.error)
             return redirect("admin:tools_app_mcpserver_changelist")

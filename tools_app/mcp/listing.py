@@ -70,9 +70,7 @@ def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
     return enqueue_unless_queued(LIST_TOOLS, {"server": row.key}, user)
 
 
-def switch_and_list(
-    server_id: int, is_enabled: bool | None = None, user: Caller | None = None
-) -> tuple[McpServer, str]:
+def switch_and_list(server_id: int, is_enabled: bool, user: Caller | None = None) -> tuple[McpServer, str]:
     """Enable or disable a server, as `switch_server` does, and list the tools of an enabled one.
 
     The listing of each night leaves out those that are disabled.

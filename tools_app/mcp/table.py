@@ -118,14 +118,14 @@ def lock_server(server_id: int, user: Caller | None = None) -> McpServer:
     return row
 
 
-def switch_server(server_id: int, is_enabled: bool | None = None, user: Caller | None = None) -> tuple[McpServer, str]:
-    """Enable or disable a server. Without `is_enabled`, it gets the other state.
+def switch_server(server_id: int, is_enabled: bool, user: Caller | None = None) -> tuple[McpServer, str]:
+    """Enable or disable a server.
 
     Return it with the reason why it cannot be enabled, or a blank text. Raise NotFound, as `lock_server` does.
     """
     with transaction.atomic():
         row = lock_server(server_id, user)  # a job may be storing its tools
-        row.is_enabled = not row.is_enabled if is_enabled is None else is_enabled
+        row.is_enabled = is_enabled
         reason = server_unavailable_reason(row, row.headers) if row.is_enabled else ""
         if not reason:
             row.save()

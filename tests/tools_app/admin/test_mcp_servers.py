@@ -8,6 +8,7 @@ from django.urls import reverse
 from access_app.role import Role
 from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory, member
+from tests.tools_app.admin.test_acp_agents import button_value
 from tools_app.admin.mcp_servers import McpServerAdmin
 from tools_app.mcp.accepted_definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
@@ -201,6 +202,21 @@ def test_a_manager_sees_the_job_that_lists_the_tools(client):
     assert "Listing of MCP tools" in answer.text
 
 
+def test_the_button_of_a_page_that_is_not_up_to_date_leaves_a_server_as_it_is(staff):
+    """It switched a server on again that somebody else had switched off."""
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp")
+    opened = button_value(staff.get(page(row)))
+
+    for _ in range(2):
+        staff.post(page(row, "switch"), {"enabled": opened})
+
+    row.refresh_from_db()
+    assert not row.is_enabled
+    staff.post(page(row, "switch"), {"enabled": button_value(staff.get(page(row)))})
+    row.refresh_from_db()
+    assert row.is_enabled
+
+
 @pytest.mark.parametrize("way", ["button", "action"])
 def test_a_server_whose_program_may_not_be_started_cannot_be_enabled(staff, commands, settings, way):
     row = McpServer.objects.create(
@@ -210,7 +226,7 @@ def test_a_server_whose_program_may_not_be_started_cannot_be_enabled(staff, comm
 
     def enable():
         if way == "button":
-            return staff.post(page(row, "switch"), follow=True).content.decode()
+            return staff.post(page(row, "switch"), {"enabled": "yes"}, follow=True).content.decode()
         selected = {"action": "enable", "_selected_action": [row.pk]}
         return staff.post(reverse("admin:tools_app_mcpserver_changelist"), selected, follow=True).content.decode()
 
