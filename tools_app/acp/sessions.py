@@ -86,6 +86,7 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
                 self.check_regularly()
                 note = ""
                 if slot.process is None or not slot.process.is_running:
+                    self.end(slot)  # what a program that ended by itself has left, such as its proxy
                     slot.process, note = await start_process(record, place, keeps_session=keeps_session)
                 yield slot.process, note
         finally:

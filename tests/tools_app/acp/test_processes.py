@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from django.db import OperationalError
@@ -187,6 +188,23 @@ def test_an_idle_process_ends(conversations, monkeypatch):
         return answers
 
     assert asyncio.run(converse()) == ["one two 1 a", "one two 1 b"]
+
+
+def test_what_a_program_leaves_that_ends_by_itself_is_ended(conversations):
+    """The next prompt starts another one in its place."""
+
+    async def converse():
+        await conversations[0].send("echo a")
+        (slot,) = agent_pool().entries.values()
+        earlier, proxy = slot.process, Mock(close=AsyncMock())
+        earlier.proxy = proxy
+        earlier.process.kill()
+        await until(lambda: earlier.process.returncode is not None)
+        text, *_ = await conversations[0].send("echo b")
+        await end_all(agent_pool())
+        return text, proxy.close.await_count
+
+    assert asyncio.run(converse()) == ("one two 1 b", 1)
 
 
 def test_a_team_leaves_places_to_others():
