@@ -63,6 +63,22 @@ def is_caused_by_interruption(error: BaseException | None) -> bool:
 
 
 @contextmanager
+def interruption_deferred() -> Iterator[None]:
+    """Let an interruption wait for the end of the block.
+
+    Django forgets what is to follow a commit if a part of it is interrupted: runs would be stored and not executed.
+    """
+    received: list[int] = []
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is raise_interruption]
+    try:
+        with handled_by(lambda number, frame: received.append(number), heeded):
+            yield
+    finally:
+        if received:
+            raise_interruption(received[0], None)
+
+
+@contextmanager
 def interruptions_ignored() -> Iterator[None]:
     """Ignore further signals in the block."""
     with handled_by(signal.SIG_IGN, SIGNALS):

@@ -27,6 +27,7 @@ from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import MAX_ITEM_RETRIES, next_open_results, open_row, was_lost
+from evals_app.experiments.running.interruptions import interruption_deferred
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.experiments.stopping import STOP_SECONDS, end_at_once, end_early, end_stuck_run, stop_runs
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
@@ -208,7 +209,7 @@ class ItemLoop:
         if not self.count_free(open_count):
             return 0
         started = 0
-        with transaction.atomic():
+        with interruption_deferred(), transaction.atomic():
             # Otherwise two workers could count the same free slots.
             lock_name("runs of experiments")
             if not lock_if_startable(self.experiment):

@@ -22,6 +22,7 @@ from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Dataset, Experiment
 from evals_app.reports.files import junit_report
 from jobs_app.models import JobQuerySet
+from runs_app.engine.engine import Engine
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from tests.evals_app.experiment_runs import make_dataset
@@ -285,6 +286,24 @@ def test_an_interruption_cancels_the_experiment(agent, number, heeded_interrupti
 
 
 @pytest.mark.sqlite_only
+def test_an_interruption_while_runs_are_handed_to_the_engine_leaves_none_behind(
+    agent, heeded_interruptions, monkeypatch
+):
+    signals, submit = iter([signal.SIGINT]), Engine.submit_claimed
+
+    def submit_interrupted(engine, agent_run, *arguments, **options):
+        for number in signals:
+            os.kill(os.getpid(), number)
+        submit(engine, agent_run, *arguments, **options)
+
+    monkeypatch.setattr(Engine, "submit_claimed", submit_interrupted)
+    add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
+
+    assert run("--concurrency", "2")[0] == 3
+    assert Experiment.objects.get().status == "cancelled"
+    assert not AgentRun.objects.unfinished().exists()
+
+
 def test_an_interruption_inside_of_a_query_is_not_lost(agent, heeded_interruptions, monkeypatch):
     """SQLite replaces an error of the Python functions that it calls."""
 
