@@ -285,7 +285,6 @@ def test_an_interruption_cancels_the_experiment(agent, number, heeded_interrupti
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-@pytest.mark.sqlite_only
 def test_an_interruption_while_runs_are_handed_to_the_engine_leaves_none_behind(
     agent, heeded_interruptions, monkeypatch
 ):
@@ -304,6 +303,7 @@ def test_an_interruption_while_runs_are_handed_to_the_engine_leaves_none_behind(
     assert not AgentRun.objects.unfinished().exists()
 
 
+@pytest.mark.sqlite_only
 def test_an_interruption_inside_of_a_query_is_not_lost(agent, heeded_interruptions, monkeypatch):
     """SQLite replaces an error of the Python functions that it calls."""
 
