@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -249,8 +250,10 @@ def publish_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     """Let another version score from now on."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
-    changes.activate_version(row.pk, version)
-    messages.success(request, f"v{number} is live.", extra_tags=undo_scorer_publication_url(row, version))
+    with transaction.atomic():
+        before = changes.lock_scorer(row.pk)
+        changes.activate_version(row.pk, version)
+    messages.success(request, f"v{number} is live.", extra_tags=undo_scorer_publication_url(before, version))
     return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
 
 
@@ -260,17 +263,19 @@ def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
     """Create a version with the configuration of an earlier one, and publish it."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
     version = get_object_or_404(row.versions, version_number=number)
-    restored = changes.add_restored_version(row.pk, version, request.user.get_username())
+    with transaction.atomic():
+        before = changes.lock_scorer(row.pk)
+        restored = changes.add_restored_version(row.pk, version, request.user.get_username())
     message = f"v{restored.version_number} is live, restored from v{number}."
-    messages.success(request, message, extra_tags=undo_scorer_publication_url(row, restored))
+    messages.success(request, message, extra_tags=undo_scorer_publication_url(before, restored))
     return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
 
 
-def undo_scorer_publication_url(scorer: Scorer, published: ScorerVersion) -> str:
+def undo_scorer_publication_url(before: Scorer, published: ScorerVersion) -> str:
     """Return the URL that publishes what was live before, or an empty text if nothing else was.
 
-    `scorer` was read before the publication.
+    `before` is the scorer as it was read under the lock: somebody else may have published since the page was loaded.
     """
-    if scorer.live is None or scorer.live == published:
+    if before.live is None or before.live == published:
         return ""
-    return reverse("evals:publish_scorer", args=[scorer.pk, scorer.live.version_number])
+    return reverse("evals:publish_scorer", args=[before.pk, before.live.version_number])

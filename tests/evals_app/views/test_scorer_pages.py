@@ -129,6 +129,23 @@ def test_a_publication_from_the_history_is_undone(client, publisher, refunds):
         assert (toast and int(toast[1])) == undo
 
 
+def test_an_undo_leads_to_what_was_live_under_the_lock(client, publisher, refunds, monkeypatch):
+    """Somebody else publishes while this request waits for the lock."""
+    for word in ("money", "cash"):
+        client.post("/scorers/refunds/edit", INCLUDES | {"settings": f'{{"check": "includes", "value": "{word}"}}'})
+    lock_scorer, others = changes.lock_scorer, iter([2])
+
+    def publish_before_lock(scorer_id):
+        for number in others:
+            Scorer.objects.update(live=refunds.versions.get(version_number=number))
+        return lock_scorer(scorer_id)
+
+    monkeypatch.setattr(changes, "lock_scorer", publish_before_lock)
+    page = text(client.post("/scorers/refunds/versions/3/publish", follow=True))
+
+    assert 'hx-post="/scorers/refunds/versions/2/publish"' in page
+
+
 def test_a_scorer_is_deleted_after_a_question_that_names_its_agents(client, publisher, refunds):
     AgentFactory(id="clerk", owner_id="support", scorers={"refunds": {"sampling": {"type": "ratio", "rate": 1}}})
     assert "/scorers/refunds/delete" in text(client.get("/scorers/refunds"))
