@@ -8,6 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -27,6 +28,7 @@ from django.utils.text import smart_split, unescape_string_literal
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
+from access_app.teams import team_choices
 from agentcms.db.text_conditions import contains_text, like_ignores_case
 from agentcms.plural import pluralize
 
@@ -34,6 +36,12 @@ INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Sel
 CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."
 QUOTES = ('"', "'")
 OPENED_STATE = "opened_state"  # the name of the input in templates/admin/change_form.html
+
+
+def offer_teams(field: Any, user: Any, *others: str) -> None:
+    """Let a text field offer the teams that the user manages, and others, instead of any text."""
+    field.widget = forms.Select(choices=team_choices(user, Role.MANAGER, *others))
+    field.strip = False  # the ID of a team may begin or end with a space
 
 
 class CheckedChangeList(ChangeList):

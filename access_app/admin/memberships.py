@@ -13,13 +13,13 @@ from django.db import transaction
 from django.db.models import Field, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, offer_teams
 from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import reject_loss_of_managers, team_choices
+from access_app.teams import reject_loss_of_managers
 
 User = get_user_model()
 
@@ -38,11 +38,9 @@ class MembershipForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field: Any = self.fields.get("owner_id")
-        if field is not None:
+        if field := self.fields.get("owner_id"):
             current = [] if self.instance._state.adding else [self.instance.owner_id]
-            field.widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
-            field.strip = False  # the ID of a team may begin or end with a space
+            offer_teams(field, self.user, *current)
             field.help_text = "A new team is created on the page Team, with its first member."
 
     def clean_owner_id(self) -> str:

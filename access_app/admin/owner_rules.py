@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Field, QuerySet
 from django.http import HttpRequest
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
+from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, offer_teams
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import Role
-from access_app.teams import team_choices
 
 
 class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
@@ -27,12 +25,11 @@ class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
 
     def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the teams of the user, and those that have a rule."""
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
         if db_field.name == "owner_id":
-            with_rules = self.get_queryset(request).values_list("owner_id", flat=True)
-            choices = team_choices(request.user, Role.MANAGER, *with_rules)
-            # Not trimmed: the ID of a team may begin or end with a space.
-            kwargs |= {"widget": forms.Select(choices=choices), "help_text": "", "strip": False}
-        return super().formfield_for_dbfield(db_field, request, **kwargs)
+            offer_teams(field, request.user, *self.get_queryset(request).values_list("owner_id", flat=True))
+            field.help_text = ""
+        return field
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **kwargs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
@@ -18,9 +17,8 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import CheckedListMixin, LockedChangeMixin, WithoutBulkDeletionMixin
-from access_app.role import SHARED_LABEL, Role
-from access_app.teams import team_choices
+from access_app.admin_access import CheckedListMixin, LockedChangeMixin, WithoutBulkDeletionMixin, offer_teams
+from access_app.role import SHARED_LABEL
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
@@ -213,12 +211,10 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
 
     def formfield_for_dbfield(self, db_field: Field, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the teams, instead of a field for any text."""
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
         if db_field.name == "owner_id":
-            used = AcpWorkspace.objects.values_list("owner_id", flat=True)
-            choices = team_choices(request.user, Role.MANAGER, *used)
-            # Not trimmed: the ID of a team may begin or end with a space.
-            kwargs |= {"widget": forms.Select(choices=choices), "strip": False}
-        return super().formfield_for_dbfield(db_field, request, **kwargs)
+            offer_teams(field, request.user, *AcpWorkspace.objects.values_list("owner_id", flat=True))
+        return field
 
 
 @admin.register(AcpPermission)

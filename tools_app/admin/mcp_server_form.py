@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
+from access_app.admin_access import offer_teams
 from access_app.permissions import SHARED_OWNER
-from access_app.role import Role
-from access_app.teams import team_choices
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
@@ -66,10 +65,8 @@ class McpServerForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         if "owner_id" in self.fields:
             current = [] if self.instance._state.adding else [self.instance.owner_id]
-            field: Any = self.fields["owner_id"]
-            field.widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
-            field.help_text = "Agents of this team can use it. Shared: agents of all teams."
-            field.strip = False  # the ID of a team may begin or end with a space
+            offer_teams(self.fields["owner_id"], self.user, *current)
+            self.fields["owner_id"].help_text = "Agents of this team can use it. Shared: agents of all teams."
         if "command_key" in self.fields:
             keys = sorted({*MCP_COMMANDS.all(), self.instance.command_key} - {""})
             self.fields["command_key"] = forms.ChoiceField(
