@@ -39,7 +39,7 @@ class MergeOutlook(NamedTuple):
 
 
 def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None = None) -> None:
-    """Raise PreconditionFailed if `If-Match` names another state. The registry's part of the tag is ignored.
+    """Raise PreconditionFailed if `If-Match` names another state. The part about the warnings is ignored.
 
     With `edit`, the error says whether the edit touches what changed since.
     """
@@ -47,7 +47,7 @@ def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None 
     # A blank header is a mismatch: the server passes invalid bytes as blank.
     if header is None or header.strip() == "*":
         return
-    # Without the fingerprint of the registry, on which only the warnings depend: nothing that an edit could undo.
+    # Without the last part, on which only the warnings depend: nothing that an edit could undo.
     states = {tag.rpartition(".")[0] for tag in named_etags(header)}
     if agent.etag in states:
         return
@@ -55,7 +55,8 @@ def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None 
     details = {"changedFields": outlook.changed, "touching": outlook.touching} if outlook else None
     change = describe_replacement(agent) if names_other_agent(agent, states) else describe_last_change(agent)
     error = f"{change}.{describe_outlook(outlook)} Read the agent and try again."
-    raise PreconditionFailed(error, representation.agent_etag(agent.row_key, agent.revision), details)
+    live = representation.AgentRow.of(agent, get_live_version(agent))
+    raise PreconditionFailed(error, representation.agent_etag(live, representation.own_warnings_json(live)), details)
 
 
 def names_other_agent(agent: Agent, states: set[str]) -> bool:

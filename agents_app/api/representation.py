@@ -17,7 +17,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from access_app.caller import Caller
 from access_app.caller_params import CallerParam
 from agentcms.db.statements.compiled_query import compiled_query
-from agentcms.wire.canonical import merge_json_objects
+from agentcms.wire.canonical import merge_json_objects, sha256_hex
 from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.acp_agents import ACP_PREFIX
@@ -79,10 +79,6 @@ class AgentRow(NamedTuple):
         live_row = (str(live.pk), live.version_number, live.snapshot_hash)
         head_row = (str(head.pk), head.version_number, head.snapshot_hash)
         return cls(*own, *live_row, *head_row, str(version.id), version.snapshot_text, json.dumps(version.references))
-
-    @property
-    def etag(self) -> str:
-        return agent_etag(self.row_key, self.revision)
 
 
 class UUIDText(Func):
@@ -149,9 +145,14 @@ def find_row_of_version(user: Caller, agent_id: str, **version: Any) -> AgentRow
     return AgentRow(*columns) if columns else None
 
 
-def agent_etag(row_key: str, revision: int) -> str:
-    """Return the ETag of an agent. It includes the registry, on which the warnings in a response depend."""
-    return f'"{row_key}.{revision}.{registry.fingerprint}"'
+def agent_etag(row: AgentRow, warnings: str) -> str:
+    """Return the ETag of an agent with its own warnings, as `own_warnings_json` returns them.
+
+    The last part is that of the registry and the warnings, which change without a new revision.
+    """
+    # Warnings also depend on sub-agents and on what staff added: the registry's fingerprint does not cover these.
+    surroundings = registry.fingerprint if warnings == "[]" else sha256_hex(registry.fingerprint + warnings)[:8]
+    return f'"{row.row_key}.{row.revision}.{surroundings}"'
 
 
 class AgentText(NamedTuple):
@@ -192,14 +193,18 @@ def agents_json(agents: Sequence[AgentText]) -> list[str]:
     ]
 
 
-def agent_json(row: AgentRow, unknown: Sequence[UnknownName]) -> str:
-    """Return the JSON text of an agent, with warnings about the unknown names of the request."""
-    text = agents_json([AgentText.of(row)])[0]
-    if not unknown:
-        return text
-    # The text ends with the list of the agent's own warnings. Those of the request are added inside of its brackets.
-    separator = "" if text.endswith("[]}") else ","
-    return f"{text[:-2]}{separator}{_to_json(unknown)[1:]}}}"
+def agent_json(row: AgentRow, warnings: str, unknown: Sequence[UnknownName]) -> str:
+    """Return the JSON text of an agent with its own warnings, and those about unknown names of the request."""
+    if unknown:
+        separator = "" if warnings == "[]" else ","
+        warnings = f"{warnings[:-1]}{separator}{_to_json(unknown)[1:]}"
+    return f"{AgentText.of(row).text}{warnings}}}"
+
+
+def own_warnings_json(row: AgentRow) -> str:
+    """Return the warnings of an agent itself as JSON. Takes a query if it has sub-agents."""
+    known = known_agents([row]).get(row.id, NO_AGENTS)
+    return warnings_json(row.references, registry.fingerprint, known)
 
 
 def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:

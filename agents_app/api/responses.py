@@ -43,7 +43,9 @@ def agent_response(
     """Return an agent with the configuration of one of its versions, and warnings about unknown names."""
     reload_missing_entries(version.references)
     row = representation.AgentRow.of(agent, version)
-    return json_text_response(representation.agent_json(row, unknown), status, row.etag)
+    warnings = representation.own_warnings_json(row)
+    text = representation.agent_json(row, warnings, unknown)
+    return json_text_response(text, status, representation.agent_etag(row, warnings))
 
 
 def deletion_message(user: Caller, deleted: str, agents: AgentQuerySet) -> str:

@@ -112,9 +112,11 @@ class AgentView(JSONView):
             row = representation.find_row(request.user, agent_id, STATE_COLUMNS[status][1])
         if row is None:
             raise agent_not_found(agent_id)
-        if is_not_modified(request, row.etag):
-            return json_text_response("", 304, row.etag)
-        return json_text_response(representation.agent_json(row, unknown), etag=row.etag)
+        warnings = representation.own_warnings_json(row)
+        etag = representation.agent_etag(row, warnings)
+        if is_not_modified(request, etag):
+            return json_text_response("", 304, etag)
+        return json_text_response(representation.agent_json(row, warnings, unknown), etag=etag)
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         body = json_object_body(request)

@@ -70,6 +70,36 @@ def test_registry_changes_do_not_make_a_write_stale(api, agent):
     assert api.patch(agent_path(), {"name": "Two"}, If_Match=other_registry).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["", "?status=draft", "?versionNumber=1"])
+def test_a_changed_warning_is_sent_although_the_agent_is_the_same(api, path):
+    api.create("helper")
+    known = api.create(agents=["helper"]).headers["ETag"]
+    api.delete(f"{agent_path('helper')}?force=true")
+
+    answer = api.get(agent_path() + path, If_None_Match=known)
+
+    assert (answer.status_code, answer.headers["ETag"] != known) == (200, True)
+    assert [warning["key"] for warning in answer.body["warnings"]] == ["helper"]
+    assert api.get(agent_path() + path, If_None_Match=answer.headers["ETag"]).status_code == 304
+
+
+def test_a_changed_warning_does_not_make_a_write_stale(api):
+    api.create("helper")
+    known = api.create(agents=["helper"]).headers["ETag"]
+    api.post(agent_path("helper", "archive") + "?force=true")
+
+    assert api.patch(agent_path(), {"name": "Two"}, If_Match=known).status_code == 200
+
+
+def test_a_412_has_the_etag_of_the_agent_with_its_warnings(api):
+    stale = api.create(agents=["nobody"]).headers["ETag"]
+    api.patch(agent_path(), {"name": "Two"})
+
+    refused = api.patch(agent_path(), {"name": "Three"}, If_Match=stale)
+
+    assert (refused.status_code, refused.headers["ETag"]) == (412, api.get(agent_path()).headers["ETag"])
+
+
 def test_a_stale_write_is_refused_with_author_and_time(api, editor, agent):
     saved = editor.patch(agent_path(), {"name": "Two", "autoPublish": False})
     version = agent.body["activeVersionId"]
