@@ -27,7 +27,9 @@ COMPARISONS_IN_A_STEP = 50
 CHARACTERS_IN_A_COMPARISON = 100  # of a text that is searched for a pattern
 VALUE_COMPARISONS = 5  # for a value that is written as JSON
 MAX_QUOTED_LENGTH = 10_000  # characters; quoting a large value again for each of its errors takes a second
+MAX_REFERENCE_LENGTH = 300  # characters of one in a message
 EVALUATED = "unevaluatedProperties"  # the library reads patterns for it with an engine that may take for ever
+REFERENCES = ("$ref", "$dynamicRef")
 Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
 
 
@@ -43,6 +45,7 @@ class Effort:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.reference: object = None  # the last one that was followed
         self.patterns: dict[str, Pattern | None] = {}
 
     def count(self, comparisons: int = 0) -> None:
@@ -58,6 +61,7 @@ class Effort:
                 self.patterns[pattern] = compile_pattern(pattern)
             except ValueError:
                 self.patterns[pattern] = None
+        self.count(len(text) // CHARACTERS_IN_A_COMPARISON)
         compiled = self.patterns[pattern]
         return compiled is None or compiled.occurs_in(text)
 
@@ -131,7 +135,8 @@ class SchemaValidator:
 
     def errors(self, value: object, limit: int) -> list[ValidationError]:
         """Return the first errors of a value. Raise SchemaUnusable."""
-        from referencing.exceptions import Unresolvable  # loads slowly
+        from jsonschema.exceptions import UnknownType  # loads slowly
+        from referencing.exceptions import Unresolvable
 
         # In a context variable, because the keywords of the library get no object of the caller.
         token = _effort.set(Effort())
@@ -144,9 +149,22 @@ class SchemaValidator:
             raise SchemaUnusable(f"The schema refers to {reference}, which is not part of it.") from None
         except RecursionError:
             raise SchemaUnusable("The schema refers to itself without an end, or the value is too deep.") from None
+        except SchemaUnusable:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, UnknownType, ValueError):
+            # What is no schema fails anywhere in the library. The check of a schema leaves out unknown members, and
+            # so the parts of them that references lead to.
+            raise SchemaUnusable(no_schema_message(_effort.get().reference)) from None
         finally:
             _effort.reset(token)
         return errors
+
+
+def no_schema_message(reference: object) -> str:
+    """Return the message about a part that is no schema, after the last reference that was followed, if any."""
+    if reference is None:
+        return "The schema is not a JSON Schema."
+    return f"The schema refers to {str(reference)[:MAX_REFERENCE_LENGTH]}, which is not a JSON Schema."
 
 
 def missing_reference(error: Unresolvable) -> str:
@@ -210,8 +228,14 @@ def limited_validator() -> Any:
 
 def counted(name: str, keyword: Keyword) -> Keyword:
     def check(validator: object, value: object, instance: object, schema: object) -> Iterator[Any]:
-        _effort.get().count(comparisons_of(name, value, instance))
-        yield from keyword(validator, value, instance, schema) or ()
+        effort = _effort.get()
+        effort.count(comparisons_of(name, value, instance))
+        if name in REFERENCES:
+            effort.reference = value
+        for error in keyword(validator, value, instance, schema) or ():
+            # Each keyword around may collect the errors of its parts: thousands, of a long list of required names.
+            effort.count()
+            yield error
 
     return check
 
@@ -224,12 +248,10 @@ def counted_evolve(validator: Any, **changes: Any) -> Any:
 
 def comparisons_of(name: str, value: Any, instance: Any) -> int:
     """Return with how many comparisons a keyword looks at an instance, besides those that are steps themselves."""
-    if name in ("enum", "const"):
+    if name in ("enum", "const", "dependentRequired"):
         return count_values(value)
     if name == "uniqueItems":
         return VALUE_COMPARISONS * count_values(instance) if isinstance(instance, list) else 0
-    if isinstance(instance, str):
-        return len(instance) // CHARACTERS_IN_A_COMPARISON if name == "pattern" else 0
     own = len(value) if isinstance(value, dict | list) else 0
     return own + len(instance) if isinstance(instance, dict | list) else 0
 

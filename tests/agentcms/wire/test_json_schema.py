@@ -60,6 +60,8 @@ def test_schemas_that_grow_without_an_end_are_given_up(schema, value):
 
 
 LONG = [*range(30_000)]
+NAMES = [f"n{number}" for number in range(11_000)]
+PATTERNS = {f"a.*b{number}$": {} for number in range(6000)}
 WIDE = {f"a{number}": number for number in range(30_000)}
 dependent = {
     f"a{n}": {"dependentSchemas": {name: {"$ref": f"#/$defs/a{n + 1}"} for name in ("x", "y")}} for n in range(60)
@@ -79,11 +81,18 @@ dependent = {
         ({"allOf": [{"uniqueItems": True}] * 4000}, LONG),
         ({"items": {"properties": {f"b{n}": {} for n in range(9000)}}}, [{}] * 30_000),
         ({"allOf": [{"pattern": "^[xyz]+$"}] * 4000}, "xyz" * 150_000),
+        ({"items": {"oneOf": [{"required": NAMES}, True]}}, [{}] * 1000),
+        ({"items": {"oneOf": [{"dependentRequired": {"a": NAMES}}, True]}}, [{"a": 1}] * 1000),
+        ({"items": {"dependentRequired": {"n1": NAMES}}}, [dict.fromkeys(NAMES)] * 9),
+        ({"patternProperties": PATTERNS, "additionalProperties": False}, {"a" * 500_000: 1}),
         ({"items": {}, "unevaluatedItems": False}, LONG),
         ({"additionalProperties": {}, "unevaluatedProperties": False}, WIDE),
         ({"unevaluatedProperties": False, "$ref": "#/$defs/a0", "$defs": {**dependent, "a60": {}}}, {"x": 1, "y": 1}),
     ],
-    ids=["enum", "const", "items", "all", "unique", "properties", "pattern", "list", "object", "dependent"],
+    ids=[
+        *("enum", "const", "items", "all", "unique", "properties", "pattern", "required", "dependents", "names"),
+        *("matches", "list", "object", "dependent"),
+    ],
 )
 def test_the_time_for_a_large_value_is_limited(schema, value):
     started = time.thread_time()
@@ -92,6 +101,22 @@ def test_the_time_for_a_large_value_is_limited(schema, value):
         SchemaValidator(schema).errors(value, 10)
 
     assert time.thread_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"$ref": "#/x", "x": {"type": "word"}}, "refers to #/x, which is not a JSON Schema"),
+        ({"$ref": "#/title", "title": "word"}, "refers to #/title, which is not a JSON Schema"),
+        ({"items": {"$ref": "#/x"}, "x": {"minimum": "a"}}, "refers to #/x, which is not a JSON Schema"),
+        ({"$ref": "#/x", "x": {"multipleOf": 0}}, "refers to #/x, which is not a JSON Schema"),
+        ({"$ref": "#/allOf/a", "allOf": [True]}, "refers to #/allOf/a, which is not a JSON Schema"),
+        ({"type": "word"}, "The schema is not a JSON Schema"),
+    ],
+)
+def test_a_part_that_is_no_schema_is_named(schema, message):
+    with pytest.raises(SchemaUnusable, match=message):
+        SchemaValidator(schema).errors([1] if "items" in schema else 1, 10)
 
 
 def test_no_other_server_is_asked():

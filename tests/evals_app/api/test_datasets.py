@@ -208,6 +208,15 @@ def test_a_schema_without_an_end_refuses_items_with_a_reason(editor, support):
     assert "without an end" in answer.body["issues"][0]["message"]
 
 
+def test_a_reference_to_a_part_that_is_no_schema_refuses_items_with_a_reason(editor, support):
+    editor.patch(ONE, {"inputSchema": {"$ref": "#/x", "x": {"type": "word"}}})
+
+    answer = editor.post(ITEMS, {"input": "One"})
+
+    message = "The schema refers to #/x, which is not a JSON Schema."
+    assert (answer.status_code, answer.body["issues"]) == (400, [{"field": "input", "message": message}])
+
+
 def test_items_are_found_by_words_in_any_script(editor, support):
     for text in ("Wie groß ist das Паровоз?", "Other"):
         add(editor, {"question": text})
