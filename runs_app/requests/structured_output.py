@@ -62,7 +62,10 @@ def schema_faults(schema: JSONObject) -> list[Issue]:
     reject_large_schema(schema, SCHEMA_PATH)
     try:
         reject_mixed_properties(schema)
-        inline_references(schema)
+        # The first check leaves out unknown members, and so the parts of them that references lead to.
+        Draft202012Validator.check_schema(inline_references(schema))
+    except SchemaError as error:
+        return [Issue(SCHEMA_PATH, f"A reference leads to what is not a JSON Schema: {error.message[:300]}.")]
     except SchemaUnusable as error:
         return [Issue(SCHEMA_PATH, str(error))]
     except SchemaRecursive as error:

@@ -191,6 +191,8 @@ def test_a_text_has_no_object(editor):
             "structuredOutput.schema",
         ),
         ({"schema": {**SCHEMA, "unevaluatedProperties": False, "patternProperties": {}}}, "structuredOutput.schema"),
+        ({"schema": {**SCHEMA, "properties": {"a": {"$ref": "#/required"}}}}, "structuredOutput.schema"),
+        ({"schema": {**SCHEMA, "$ref": "#/x", "x": {"properties": [1]}}}, "structuredOutput.schema"),
         ({"schema": SCHEMA, "model": "gpt"}, "structuredOutput.model"),
     ],
 )
