@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 
@@ -32,6 +32,8 @@ class AgentCacheOptions(BaseModel):
 class CallCacheOptions(BaseModel):
     """Options of a call. They narrow what the agent allows: a call cannot share more than its agent."""
 
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # services number their end users
+
     key: OptionText = ""
     scope: OptionText = ""
     bust: bool = False
@@ -49,23 +51,29 @@ class CacheOptions:
     stores_tool_calls: bool
 
 
-def parse_agent_options(processor: JSONMapping) -> tuple[AgentCacheOptions, list[str]]:
-    """Return the options in the configuration of the processor, and the names of those whose values are invalid."""
-    arguments = {name: value for name, value in processor.items() if name in AgentCacheOptions.model_fields}
+OptionModel = TypeVar("OptionModel", bound=BaseModel)
+
+
+def parse_cache_options(model: type[OptionModel], values: JSONMapping) -> tuple[OptionModel, list[str]]:
+    """Return the options among values, and the names of those whose values are invalid. These are left out."""
+    known = {name: value for name, value in values.items() if name in model.model_fields}
     try:
-        return AgentCacheOptions(**arguments), []
+        return model(**known), []
     except ValidationError as error:
         invalid = {str(issue["loc"][0]) for issue in error.errors()}
-        valid = {name: value for name, value in arguments.items() if name not in invalid}
-        return AgentCacheOptions(**valid), sorted(invalid)
+        valid = {name: value for name, value in known.items() if name not in invalid}
+        return model(**valid), sorted(invalid)
+
+
+def parse_agent_options(processor: JSONMapping) -> tuple[AgentCacheOptions, list[str]]:
+    """Return the options in the configuration of the processor, and the names of those whose values are invalid."""
+    return parse_cache_options(AgentCacheOptions, processor)
 
 
 def merge_cache_options(agent: AgentCacheOptions, request_context: JSONMapping) -> CacheOptions:
     """Return the options of a request. Values of the call that are malformed are ignored."""
-    try:
-        call = CallCacheOptions.model_validate(request_context.get(CONTEXT_KEY) or {})
-    except ValidationError:
-        call = CallCacheOptions()
+    chosen = request_context.get(CONTEXT_KEY)
+    call, _ = parse_cache_options(CallCacheOptions, chosen if isinstance(chosen, dict) else {})
     return CacheOptions(
         seconds=agent.ttl,
         # A key of the call stands for its messages, so others would get an answer to what they did not ask.

@@ -181,6 +181,21 @@ def test_a_call_may_ask_again_and_its_answer_is_stored(model):
     assert ask(built) == "Answer 2 is complete."
 
 
+@pytest.mark.parametrize("other", [{"scope": None}, {"scope": []}, {"key": None}, {"key": {}}])
+def test_a_malformed_choice_of_a_call_leaves_the_others(model, other):
+    built = agent()
+    ask(built)
+
+    assert ask(built, request_context={"responseCache": {"bust": True, **other}}) == "Answer 2 is complete."
+
+
+def test_a_scope_of_a_call_may_be_a_number(model):
+    built = agent()
+
+    assert ask(built, request_context={"responseCache": {"scope": 41}}) == "Answer 1 is complete."
+    assert ask(built, request_context={"responseCache": {"scope": 42}}) == "Answer 2 is complete."
+
+
 def test_a_malformed_choice_of_a_call_is_ignored(model):
     built = agent()
 
