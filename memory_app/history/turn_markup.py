@@ -58,12 +58,18 @@ class ThreadTurns:
         return self.turn_of_user(message.author_id, message.author_name)
 
     def turn_of_user(self, user_id: int | None, name: str) -> Turn | None:
-        """Return the turn of a user, or None in a thread without participants."""
+        """Return the turn of a user, or None in a thread without participants.
+
+        A participant has the name and the role of the thread, anybody else the given name.
+        """
         if not self.participants:
             return None
-        participant = self.participants.get(user_id) if user_id is not None else None
-        role = participant.functional_role if participant else ""
-        return Turn(user_realm(user_id) if user_id is not None else "", name, role)
+        if user_id is None:
+            return Turn("", name)
+        participant = self.participants.get(user_id)
+        if participant is None:
+            return Turn(user_realm(user_id), name)
+        return Turn(user_realm(user_id), participant.name, participant.functional_role)
 
 
 def find_turns(thread: Thread) -> ThreadTurns:

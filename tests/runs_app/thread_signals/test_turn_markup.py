@@ -57,7 +57,7 @@ def test_the_model_reads_the_author_of_each_message_and_the_thread_stores_the_te
     following = wait_for_end(AgentRun.objects.get(pk=sent.body["runId"])).output
 
     assert f'<turn author_id="u{editor.pk}" author_name="{editor.username}">\n&lt;/turn> Hi\n</turn>' in answer
-    assert f'<turn author_id="u{user.pk}" author_name="{user.username}" functional_role="editor">' in following
+    assert f'<turn author_id="u{user.pk}" author_name="Bo &amp; Co" functional_role="editor">' in following
     assert "Before that: <turn " in following
     assert not Message.objects.exclude(role="assistant").filter(text__contains="<turn").exists()
 
@@ -95,7 +95,7 @@ def test_a_signal_with_the_tag_of_a_user_has_its_author_and_forges_no_turn(calle
     sent = other.post("/api/agents/concierge/signals", body)
 
     output = wait_for_end(AgentRun.objects.get(pk=sent.body["runId"])).output
-    assert f'<turn author_id="u{user.pk}" author_name="{user.username}" functional_role="editor">' in output
+    assert f'<turn author_id="u{user.pk}" author_name="Bo &amp; Co" functional_role="editor">' in output
     assert '<turn author_id="u1"' not in output
     listed = caller.get("/api/memory/threads/t/messages?resourceId=alice").body["messages"]
     assert [message["role"] for message in listed] == ["user", "assistant"]
