@@ -60,6 +60,7 @@ class QueryParams:
     def __init__(self, request: HasMeta) -> None:
         self.faults: list[JSONFault] = []
         self.names_read: set[str] = set()
+        self.objects_read: set[str] = set()  # those of names_read that may have keys in brackets
         self.without_effect: list[UnknownName] = []  # known parameters, and unknown parts of them
         self.values: dict[str, list[str]] = {}
         self.request_contexts: list[str] = []  # not validated; most views ignore them
@@ -103,7 +104,9 @@ class QueryParams:
         if not self.values:
             return []
         # One warning for metadata[a] and metadata[b]: the keys in brackets are data.
-        names = dict.fromkeys(name.partition("[")[0] for name in self.values)
+        plain_names = self.names_read - self.objects_read
+        bases = {name: name.partition("[")[0] for name in self.values}
+        names = dict.fromkeys(name if base in plain_names else base for name, base in bases.items())
         return [*find_unknown_names(names, {*self.names_read, *others}), *self.without_effect]
 
     def check_unknown_names(self, *unsupported: str) -> list[UnknownName]:
@@ -196,6 +199,7 @@ class QueryParams:
     def json_object(self, name: str) -> JSONObject | None:
         """Return an object written with brackets, `name[a][b]=text`, or as JSON text; None where it is absent."""
         brackets = [(key, texts) for key, texts in self.values.items() if key.startswith(f"{name}[")]
+        self.objects_read.add(name)
         text = self.text(name)
         if text is None:
             return self._from_brackets(name, brackets) if brackets else None

@@ -162,6 +162,8 @@ def test_unknown_parameters_are_warnings(api, path, sent, nearest):
             [("orderBy.dir", "This name is unknown. Nothing reads it.")],
         ),
         ("cursor=&page=2", [("page", PAGE_AND_CURSOR)]),
+        ("page[]=1", did_you_mean(**{"page[]": "page"})),
+        ("status[a]=draft&metadata[a]=b", did_you_mean(**{"status[a]": "status"})),
         ("page=2&cursor=&serach=a", [*did_you_mean(serach="search"), ("page", PAGE_AND_CURSOR)]),
     ],
 )
