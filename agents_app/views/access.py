@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
@@ -11,6 +12,8 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, has_role_everywhere, has_role_somewhere, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import known_owners
+from agentcms.api.exceptions import api_error
+from agentcms.errors import ApiError, Conflict
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent, AgentQuerySet
@@ -19,6 +22,21 @@ GET_POST = ("GET", "HEAD", "POST")
 
 # A page shows the configuration from the agent's row, so the two snapshots, each as long, are not loaded.
 SNAPSHOT_COLUMNS = ("active_version__snapshot_text", "head_version__snapshot_text")
+
+
+class AgentReplaced(PermissionDenied):
+    """The agent of a dialog was deleted since it was opened, and another one has its ID."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The agent was deleted since you opened the dialog, and this one was created or restored with its ID. "
+            "Nothing was changed. Open the dialog again."
+        )
+
+
+@api_error.register
+def _agent_replaced(exception: AgentReplaced) -> ApiError:
+    return Conflict(str(exception), "replaced")
 
 
 def visible_agents(request: HttpRequest) -> AgentQuerySet:
@@ -44,13 +62,24 @@ def sub_agent_names(request: HttpRequest, snapshot: JSONMapping) -> dict[str, st
 
 
 def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:
-    """Lock an agent inside a transaction. Raise Http404 if the user may not see it, RoleRequired without the role."""
+    """Lock an agent inside a transaction.
+
+    Raise Http404 if the user may not see it, RoleRequired without the role, and AgentReplaced for the form of a dialog
+    about another agent.
+    """
     try:
         agent = visible_agents(request).get_locked(agent_id)
     except Agent.DoesNotExist:
         raise Http404 from None
     require_granted_role(request.user, role, agent)
+    reject_replaced(request, agent)
     return agent
+
+
+def reject_replaced(request: HttpRequest, agent: Agent) -> None:
+    """Raise AgentReplaced if the form of a dialog names the key of another row. Forms outside of dialogs name none."""
+    if request.POST.get("agent_key", agent.row_key) != agent.row_key:
+        raise AgentReplaced
 
 
 def has_role_for(request: HttpRequest, agent: Agent, role: Role) -> bool:

@@ -15,7 +15,7 @@ from agentcms.web.dialogs import redirect_page
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm, SnapshotForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent, lock_agent, selectable_owners
+from agents_app.views.access import GET_POST, get_agent, lock_agent, reject_replaced, selectable_owners
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
@@ -125,6 +125,7 @@ def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: SnapshotFor
 def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Create an agent with the configuration of a version."""
     agent = get_agent(request, agent_id)
+    reject_replaced(request, agent)
     version = get_version(agent, number)
     owners = selectable_owners(request.user, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
