@@ -124,11 +124,15 @@ def walk(value: object) -> Iterator[JSONObject]:
 
 
 class SchemaValidator:
-    """The validation of values by a schema, without requests to other servers and in a limited time."""
+    """The validation of values by a schema, without requests to other servers and in a limited time.
+
+    `steps` is the work on all values so far.
+    """
 
     def __init__(self, schema: object) -> None:
         from referencing import Registry  # loads slowly
 
+        self.steps = 0
         reject_mixed_properties(schema)
         # A registry of its own fetches nothing.
         self.validator = limited_validator()(schema, registry=Registry())
@@ -156,6 +160,7 @@ class SchemaValidator:
             # so the parts of them that references lead to.
             raise SchemaUnusable(no_schema_message(_effort.get().reference)) from None
         finally:
+            self.steps += _effort.get().steps
             _effort.reset(token)
         return errors
 

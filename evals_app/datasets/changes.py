@@ -50,7 +50,7 @@ def add_items(dataset: Dataset, items: Sequence[JSONObject]) -> list[ItemVersion
     """
     change = begin_change(dataset)
     # By the locked row: its schemas may have changed since the caller read it.
-    _validate(change.dataset, items)
+    _validate(validator_of(change.dataset), items)
     versions = change.put(items)
     change.save()
     return versions
@@ -67,13 +67,14 @@ def change_items(dataset: Dataset, changes: Mapping[UUID, JSONObject]) -> list[I
     """Change fields of items as one version."""
     change = begin_change(dataset)
     current = change.current(changes)
+    validator = validator_of(change.dataset)
     versions = []
     for item_id, columns in changes.items():
         before = current.get(item_id)
         if before is None:
             raise item_not_found(item_id)
         reject_purged(before.item)
-        _validate(change.dataset, [{**before.content, **columns}], many=len(changes) > 1)
+        _validate(validator, [{**before.content, **columns}], many=len(changes) > 1)
         versions.append(change.replace(before.item, columns, before))
     change.save()
     return versions
@@ -108,8 +109,7 @@ def reject_purged(item: DatasetItem) -> None:
         raise Conflict(f"Item {item.pk} was purged and cannot be used. Delete it.", "DATASET_ITEM_PURGED")
 
 
-def _validate(dataset: Dataset, items: Sequence[JSONMapping], many: bool = True) -> None:
-    validator = validator_of(dataset)
+def _validate(validator: ItemValidator, items: Sequence[JSONMapping], many: bool = True) -> None:
     issues: list[Issue] = []
     for number, columns in enumerate(items):
         path = f"items[{number}]" if many and len(items) > 1 else ""

@@ -25,11 +25,17 @@ from evals_app.models import Dataset
 from evals_app.scorers.expectations import expectation_issues
 
 MAX_ERRORS = 20  # of one item
+# Of the schemas, for all items of one change; 20 seconds or more, while the change locks the dataset.
+MAX_STEPS_OF_CHANGE = 5_000_000
 MAX_TEXT_LENGTH, MAX_KEY_LENGTH = 10_000, 256  # characters
 MAX_KEYS = 50
 Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
 Key = Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH)]
 Keys = Annotated[list[Key], Field(max_length=MAX_KEYS)]
+TOO_MANY_STEPS_MESSAGE = (
+    "The schemas of the dataset take too many steps for these items. "
+    "Simplify the schemas, or send fewer items at once."
+)
 UNSIZED_COLUMNS = ("external_id", "source")
 SCHEMA_FIELDS = ("input_schema", "ground_truth_schema", "request_context_schema")
 
@@ -199,9 +205,19 @@ class ItemValidator:
     def __init__(self, schemas: Mapping[str, JSONObject | None]) -> None:
         """Take the schemas by the wire name of the field that they are for."""
         self.validators = {name: SchemaValidator(schema) for name, schema in schemas.items() if schema}
+        self.has_given_up = False
 
     def issues(self, columns: Mapping[str, Any], path: str = "") -> Iterator[Issue]:
-        """Yield what the schemas refuse in the columns of an item."""
+        """Yield what the schemas refuse in the columns of an item.
+
+        After too many steps, this is an issue of one item, and the items after it are not read.
+        """
+        if self.has_given_up:
+            return
+        if sum(validator.steps for validator in self.validators.values()) > MAX_STEPS_OF_CHANGE:
+            self.has_given_up = True
+            yield Issue(path, TOO_MANY_STEPS_MESSAGE)
+            return
         for column, wire in (
             ("input", "input"),
             ("ground_truth", "groundTruth"),

@@ -6,6 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agentcms.api.pagination import ROWS_PER_READ
+from evals_app.datasets.schema import TOO_MANY_STEPS_MESSAGE
 from evals_app.models import Dataset, ItemVersion
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset
@@ -215,6 +216,22 @@ def test_a_reference_to_a_part_that_is_no_schema_refuses_items_with_a_reason(edi
 
     message = "The schema refers to #/x, which is not a JSON Schema."
     assert (answer.status_code, answer.body["issues"]) == (400, [{"field": "input", "message": message}])
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_the_steps_for_all_items_of_a_change_are_limited(editor, support, monkeypatch, is_stored):
+    monkeypatch.setattr("evals_app.datasets.schema.MAX_STEPS_OF_CHANGE", 50)
+    schema = {"inputSchema": {"items": {"type": "integer"}}}
+    items = {"items": [{"input": [1] * 10}] * 5}
+
+    requests = [lambda: editor.patch(ONE, schema), lambda: editor.post(f"{ITEMS}/batch", items)]
+    first, second = reversed(requests) if is_stored else requests
+    first()
+    refused = second()
+
+    assert refused.status_code == 400, refused.body
+    assert [issue["message"] for issue in refused.body["issues"]] == [TOO_MANY_STEPS_MESSAGE]
+    assert editor.get(ONE).body["itemCount"] == (5 if is_stored else 0)
 
 
 def test_items_are_found_by_words_in_any_script(editor, support):
