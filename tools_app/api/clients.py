@@ -17,7 +17,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_names import warning_payloads
 from agents_app.configuration.sub_agents import listed_agents
 from tools_app.api.lookups import get_server, lock_changeable_server, require_manager
-from tools_app.api.representation import client_body, record_etag
+from tools_app.api.representation import client_body, client_etag
 from tools_app.api.responses import client_response
 from tools_app.api.schemas import (
     CLIENT_CHANGE,
@@ -69,8 +69,8 @@ class ClientView(JSONView):
 
     def get(self, request: Request, server_id: str) -> HttpResponse:
         row = get_server(request, server_id)
-        if is_not_modified(request, record_etag(row)):
-            return json_text_response("", 304, record_etag(row))
+        if is_not_modified(request, client_etag(row)):
+            return json_text_response("", 304, client_etag(row))
         return client_response(row)
 
     def patch(self, request: Request, server_id: str) -> HttpResponse:

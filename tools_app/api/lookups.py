@@ -10,7 +10,7 @@ from agentcms.api.etags import allows_change
 from agentcms.errors import NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.required_role import note_required_role
-from tools_app.api.representation import record_etag
+from tools_app.api.representation import client_etag, record_etag
 from tools_app.mcp.accepted_definitions import Definition
 from tools_app.models import McpServer
 
@@ -44,9 +44,10 @@ def lock_changeable_server(request: Request, key: str) -> McpServer:
     if row is None:
         raise server_not_found(key)
     require_manager(request, row)
-    if not allows_change(request, record_etag(row)):
+    # A failure to list the tools since the server was read is nothing that a change could undo.
+    if not any(allows_change(request, etag) for etag in (record_etag(row), client_etag(row))):
         message = f"The MCP server '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
-        raise PreconditionFailed(message, record_etag(row))
+        raise PreconditionFailed(message, client_etag(row))
     return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentcms.wire.canonical import sha256_hex
 from agentcms.wire.json_types import JSONObject
 from tools_app.mcp.accepted_definitions import Definition, find_differences
 from tools_app.mcp.table import definitions_of
@@ -12,6 +13,14 @@ from tools_app.programs.environment import MASK
 def record_etag(row: McpServer | AcpAgent) -> str:
     """Return the ETag of a record, which changes with its configuration, and with the list of its tools."""
     return f'"{row.pk}.{row.updated_at:%Y%m%d%H%M%S%f}"'
+
+
+def client_etag(row: McpServer) -> str:
+    """Return the ETag of a stored MCP client, which also changes with the failure to list its tools."""
+    if not row.list_error:
+        return record_etag(row)
+    # A failure is no change of the row, whose time is the key of its open connections.
+    return f'{record_etag(row)[:-1]}.{sha256_hex(row.list_error)[:8]}"'
 
 
 def client_body(row: McpServer) -> JSONObject:

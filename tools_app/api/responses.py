@@ -15,7 +15,7 @@ from agentcms.api.responses import json_response
 from agentcms.errors import Unprocessable
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.unknown_names import warning_payloads
-from tools_app.api.representation import acp_agent_body, client_body, record_etag, version_body
+from tools_app.api.representation import acp_agent_body, client_body, client_etag, record_etag, version_body
 from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 
 
@@ -26,7 +26,7 @@ def client_response(
     body = client_body(row) | warning_payloads(unknown)
     if loss:
         body["warnings"] = [*body.get("warnings", ()), {"field": "ownerId", "key": "ownerId", "message": loss}]
-    return with_etag(json_response(body, status), record_etag(row))
+    return with_etag(json_response(body, status), client_etag(row))
 
 
 def acp_agent_response(row: AcpAgent, status: int = 200, unknown: Sequence[UnknownName] = ()) -> HttpResponse:

@@ -43,6 +43,17 @@ def test_a_change_with_a_stale_etag_is_refused_and_stores_nothing(manager):
     assert manager.delete(CLIENT, If_Match="*").status_code == 200
 
 
+def test_a_failure_to_list_tools_is_sent_but_makes_no_change_stale(manager):
+    read = manager.post(CLIENTS, body()).headers["ETag"]
+    McpServer.objects.update(list_error="The server did not answer.")
+
+    answer = manager.get(CLIENT, If_None_Match=read)
+
+    assert (answer.status_code, answer.body["listError"]) == (200, "The server did not answer.")
+    assert manager.get(CLIENT, If_None_Match=answer.headers["ETag"]).status_code == 304
+    assert manager.patch(CLIENT, {"name": "Bureau"}, If_Match=read).status_code == 200
+
+
 def test_a_repeated_request_creates_one_server_and_one_job(manager):
     first = manager.post(CLIENTS, body(), Idempotency_Key="k")
     again = manager.post(CLIENTS, body(), Idempotency_Key="k")
