@@ -55,4 +55,5 @@ def scores(queries: Rows, scales: Sequence[float], data: Sequence[bytes]) -> NDA
         block = packed[start : start + ROWS_PER_BLOCK].astype(np.float32)
         best[start : start + ROWS_PER_BLOCK] = (block @ queries.T).max(axis=1)
     best *= np.asarray(scales, np.float32)
-    return best
+    # The rounded numbers of a packed vector may make it a little longer than 1.
+    return np.clip(best, -1, 1, out=best)

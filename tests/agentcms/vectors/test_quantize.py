@@ -50,3 +50,13 @@ def test_a_vector_of_zeros_scores_zero():
 
     assert packed == PackedVector(1.0, bytes(4))
     assert scores(np.ones((1, 4), np.float32), [packed.scale], [packed.data]).tolist() == [0.0]
+
+
+def test_no_score_is_above_one():
+    rows = unit_rows(500, dimensions=3)
+    scales, data = zip(*map(pack, rows), strict=True)
+
+    best = scores(rows, scales, data)
+
+    assert best.max() <= 1
+    assert best.min() > 0.99
