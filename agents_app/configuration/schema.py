@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.ids import describe_ambiguity
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import (
@@ -270,7 +271,6 @@ ERROR_MESSAGES = {
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',
     "union_tag_invalid": 'The type must be "ratio" or "count".',
-    "too_long": f"List at most {MAX_REFERENCES:,} items.",
 }
 
 _SUBJECT = re.compile(r"(?:Input|String|List|Dictionary) should ")
@@ -279,6 +279,10 @@ _SUBJECT = re.compile(r"(?:Input|String|List|Dictionary) should ")
 def _error_message(error: Any) -> str:
     if error["type"] == "int_type" and isinstance(error["input"], float) and abs(error["input"]) > MAX_INTEGER:
         return TOO_BIG_MESSAGE  # the parser returns a whole number of this size as a double
+    if error["type"] == "too_long":  # of a custom error without a context, too
+        return f"List at most {pluralize(error.get('ctx', {}).get('max_length', MAX_REFERENCES), 'item')}."
+    if error["type"] == "too_short":
+        return f"List at least {pluralize(error['ctx']['min_length'], 'item')}."
     # The path of an issue names the value, so a message need not name its type, as pydantic does.
     message = ERROR_MESSAGES.get(error["type"]) or _SUBJECT.sub("This must ", error["msg"])
     return message if message.endswith(".") else f"{message}."

@@ -57,7 +57,7 @@ class SearchBody(BaseModel):
     filter: JSONObject | None = None
 
 
-Numbers = Annotated[list[float | int], Field(min_length=1, max_length=MAX_DIMENSIONS)]
+Numbers = Annotated[list[float], Field(min_length=1, max_length=MAX_DIMENSIONS)]
 
 
 class CreateIndexBody(BaseModel):

@@ -56,7 +56,7 @@ def null_resets_to(default: type) -> BeforeValidator:
 def _limit_keys(value: object) -> object:
     """Reject an object with too many keys before pydantic validates each of them."""
     if isinstance(value, dict) and len(value) > MAX_REFERENCES:
-        raise PydanticCustomError("too_long", "")  # ERROR_MESSAGES has the text of this type
+        raise PydanticCustomError("too_long", "")  # _error_message has the text of this type
     return value
 
 

@@ -333,6 +333,22 @@ def test_invalid_vectors_are_refused(filled, publisher, sent):
     assert Chunk.objects.count() == 2
 
 
+@pytest.mark.parametrize(
+    ("vectors", "issue"),
+    [
+        ([["a"] * 64], {"field": "vectors[0][0]", "message": "This must be a number."}),
+        ([[1] * 5000], {"field": "vectors[0]", "message": "List at most 4,096 items."}),
+        ([], {"field": "vectors", "message": "List at least 1 item."}),
+    ],
+    ids=["a text", "too long", "none"],
+)
+def test_an_invalid_vector_is_named_once(filled, publisher, vectors, issue):
+    answer = publisher.post("/api/vector/handbook/upsert", {"indexName": "handbook", "vectors": vectors})
+
+    assert answer.body["issues"][0] == issue
+    assert len({issue["field"] for issue in answer.body["issues"]}) == len(answer.body["issues"])
+
+
 def vectors_with_texts(count, dimension=64):
     vectors = [[1] * dimension] * count
     return {"indexName": "handbook", "vectors": vectors, "metadata": [{"text": f"Text {n}"} for n in range(count)]}
