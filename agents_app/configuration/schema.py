@@ -268,6 +268,7 @@ ERROR_MESSAGES = {
     "model_attributes_type": NOT_AN_OBJECT_MESSAGE,
     "bool_type": "This must be true or false.",
     "int_type": "This must be a whole number.",
+    "extra_forbidden": "This name is unknown. Leave it out.",
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',
     "union_tag_invalid": 'The type must be "ratio" or "count".',

@@ -213,6 +213,13 @@ def test_more_than_a_thousand_references_of_a_kind_are_one_error(api, fields):
     assert answer.body["issues"] == [{"field": next(iter(fields)), "message": "List at most 1,000 items."}]
 
 
+def test_only_known_fields_have_variants(api):
+    answer = api.post(AGENTS, {**GOOD, "conditional": {"name": []}})
+
+    refused(answer)
+    assert answer.body["issues"] == [{"field": "conditional.name", "message": "This name is unknown. Leave it out."}]
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_an_invalid_query_is_refused(api, query):
     refused(api.get(f"{AGENTS}?{query}"))
