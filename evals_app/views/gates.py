@@ -8,7 +8,8 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -29,9 +30,10 @@ from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.targets import reject_without_model
 from evals_app.forms.gates import GateForm
-from evals_app.gates.checking import check_gates, describe_need, gates_for
-from evals_app.models import Dataset, ReleaseGate
+from evals_app.gates.checking import check_gates, describe_need, gates_for, tested_dataset_version
+from evals_app.models import Dataset, Experiment, ReleaseGate
 from evals_app.views.lookups import get_page_dataset
+from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
 
@@ -109,9 +111,10 @@ def delete_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
 @require_POST
 @login_required
 def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse:
-    """Start the experiment that a gate waits for, with the scorers of all gates over the same dataset.
+    """Start the experiment that a gate waits for, or show the one that runs already.
 
-    A gate that compares with the live version may wait for an experiment of that one.
+    It has the scorers of all gates over the same dataset. A gate that compares with the live version may wait for an
+    experiment of that one.
     """
     agent = get_agent(request, agent_id)
     gates = gates_for(agent)
@@ -119,10 +122,8 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     dataset = get_page_dataset(request, gate.dataset_id, Role.EDITOR)
     # One experiment serves them all. Otherwise all items would run again for each gate.
     same = gates.filter(dataset=gate.dataset_id, dataset_version=gate.dataset_version)
-    body = experiment_of_gate(agent, gate, [*same.values_list("scorer", flat=True)])
     try:
-        reject_without_model(body, request.user)
-        experiment = create_experiment(dataset, parse_experiment(body), request.user)
+        experiment = find_or_start_experiment(request, agent, dataset, same, gate)
     except ApiError as error:
         messages.error(request, error.sentence)
     except ValidationError as error:
@@ -132,14 +133,50 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
     return redirect("evals:quality", agent.pk)
 
 
-def experiment_of_gate(agent: Agent, gate: ReleaseGate, scorers: Sequence[str]) -> JSONObject:
-    """Return the body of a request for the experiment that a gate waits for, with these scorers."""
+@transaction.atomic
+def find_or_start_experiment(
+    request: HttpRequest, agent: Agent, dataset: Dataset, same: QuerySet[ReleaseGate], gate: ReleaseGate
+) -> Experiment:
+    """Return the unfinished experiment that serves a gate, or start it. Raise ApiError and ValidationError."""
+    # Locked: of two clicks at the same moment, the second waits and finds the experiment of the first.
+    locked = same.select_for_update(of=("self",)).order_by("pk")
+    scorers = [*dict.fromkeys(row.scorer for row in locked)]
+    version = version_to_test(agent, gate)
+    if (running := find_running(dataset, gate, version, scorers)) is not None:
+        return running
+    body = experiment_of_gate(agent, gate, version, scorers)
+    reject_without_model(body, request.user)
+    return create_experiment(dataset, parse_experiment(body), request.user)
+
+
+def find_running(
+    dataset: Dataset, gate: ReleaseGate, version: AgentVersion, scorers: Sequence[str]
+) -> Experiment | None:
+    """Return an unfinished experiment that tests a version as a gate asks for, or None."""
+    rows = Experiment.objects.unfinished().filter(
+        dataset=dataset,
+        dataset_version=tested_dataset_version(gate),
+        target_type=Experiment.Target.AGENT,
+        target_id=version.agent_id,
+        version_id=version.pk,
+        is_external=False,
+        cancel_requested_at=None,
+    )
+    return next((row for row in rows.order_by("-created_at") if {*scorers} <= {*(row.scorer_keys or ())}), None)
+
+
+def version_to_test(agent: Agent, gate: ReleaseGate) -> AgentVersion:
+    """Return the version whose experiment a gate waits for."""
     head = get_head_version(agent)
-    version = get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
+    return get_live_version(agent) if check_gates(agent, head, [gate])[0].needs_live else head
+
+
+def experiment_of_gate(agent: Agent, gate: ReleaseGate, version: AgentVersion, scorers: Sequence[str]) -> JSONObject:
+    """Return the body of a request for the experiment of a version that a gate waits for, with these scorers."""
     return {
         "targetType": "agent",
         "targetId": agent.pk,
         "agentVersion": str(version.version_number),
-        "scorerIds": [*dict.fromkeys(scorers)],
+        "scorerIds": [*scorers],
         "version": gate.dataset_version,
     }

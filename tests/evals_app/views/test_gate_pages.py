@@ -164,6 +164,27 @@ def test_a_button_runs_what_all_gates_over_the_dataset_wait_for(client, manager,
     assert "Experiment running: 0 of 1" in text(client.get("/agents/concierge/quality"))
 
 
+def test_a_second_click_shows_the_experiment_of_the_first(client, manager, agent, draft):
+    gate = agent.gates.get()
+    other = agent.gates.create(dataset_id="support", scorer="answer-length", minimum=0.1)
+    path = "/agents/concierge/gates/{}/run"
+
+    urls = {client.post(path.format(pk)).url for pk in (gate.pk, gate.pk, other.pk)}
+
+    assert urls == {f"/experiments/{Experiment.objects.get().pk}"}
+
+
+def test_the_button_runs_a_newer_draft_beside_a_running_experiment(client, manager, agent, draft):
+    path = f"/agents/concierge/gates/{agent.gates.get().pk}/run"
+    client.post(path)
+    with change(publish=False):
+        agent.edit({"instructions": "Three"})
+
+    client.post(path)
+
+    assert {*Experiment.objects.values_list("version_number", flat=True)} == {2, 3}
+
+
 def test_the_button_says_why_the_draft_cannot_answer(client, manager, agent, draft):
     agent.edit({"model": {"provider": "anthropic", "name": "claude"}})
 
