@@ -13,17 +13,19 @@ from django.db import transaction
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
 from agents_app.editing.bulk import MAX_SELECTED_AGENTS
-from agents_app.views.access import visible_agents
+from agents_app.views.access import GET_POST, visible_agents
 from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
 from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
@@ -40,6 +42,7 @@ from versions_app.forms.exchange import UploadForm
 RECORDS_PER_PAGE = 100
 MAX_RECENT_JOBS = 20
 MAX_AGENT_ID_LENGTH = 128  # that of the column
+RUNNING_MESSAGE = "A worker runs this job. Delete it after it has finished."
 
 
 def user_jobs(request: HttpRequest) -> JobQuerySet:
@@ -182,16 +185,26 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
 # --- Job pages
 
 
-@require_POST
+@require_http_methods(GET_POST)
 @login_required
 def delete_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """Delete a job with its file and report, unless a worker runs it."""
+    """Delete a job with its file and report after a question, unless a worker runs it."""
     job = get_job(request, job_id)
-    title = JobReport(job).title
-    if not job.discard():
-        return render_job(request, job, 409)
-    messages.success(request, f"{title}: deleted.")
-    return redirect("exchange:list")
+    report, is_refused = JobReport(job), False
+    if request.method == "POST":
+        if job.discard():
+            messages.success(request, f"{report.title}: deleted.")
+            return redirect_page(request, reverse("exchange:list"))
+        is_refused = True
+    context = {
+        "title": f"Delete “{report.title}”?",
+        "body": "exchange/_delete.html",
+        "report": report,
+        "why_not": RUNNING_MESSAGE if is_refused or job.state == Job.State.RUNNING else "",
+        "buttons": [{"label": "Delete the job", "kind": "danger"}],
+        "back": reverse("exchange:list"),
+    }
+    return render_dialog(request, context, 409 if is_refused else 200)
 
 
 @require_safe

@@ -257,7 +257,7 @@ def test_a_job_of_another_user_is_not_found(publisher, name):
     job = checked(publisher, record("new"))
     other = browser(member(Role.MANAGER))
 
-    assert {other.get(address(name, job)).status_code, other.post(address(name, job)).status_code} == {404, 405}
+    assert {other.get(address(name, job)).status_code, other.post(address(name, job)).status_code} <= {404, 405}
 
 
 @pytest.mark.parametrize("to", [EXPORT, IMPORT])

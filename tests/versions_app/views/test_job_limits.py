@@ -88,6 +88,28 @@ def test_a_job_is_deleted_with_its_file(viewer, agent, django_capture_on_commit_
     assert not Job.objects.exists()
 
 
+def test_deleting_a_job_asks_first(viewer, agent):
+    job = run_job(viewer.post(EXPORT))
+    row = viewer.get(LIST).content.decode()
+
+    page = viewer.get(address("delete", job)).content.decode()
+
+    assert f'hx-get="{address("delete", job)}"' in row
+    assert f'action="{address("delete", job)}"' not in row
+    assert "Delete “Export of agents”?" in page
+    assert "Agents stay as they are. This cannot be undone." in page
+    assert Job.objects.exists()
+
+
+def test_a_deletion_in_the_dialog_reloads_the_list(viewer, agent):
+    job = run_job(viewer.post(EXPORT))
+
+    answer = viewer.post(address("delete", job), headers={"HX-Request": "true"})
+
+    assert answer.headers["HX-Redirect"] == LIST
+    assert not Job.objects.exists()
+
+
 def test_a_running_job_is_not_deleted(viewer):
     job = Job.objects.create(
         kind="export_agents",
@@ -96,8 +118,11 @@ def test_a_running_job_is_not_deleted(viewer):
         lease_until=timezone.now() + lease_duration(),
     )
 
+    refused = viewer.post(address("delete", job))
+
     assert address("delete", job) not in viewer.get(LIST).content.decode()
-    assert viewer.post(address("delete", job)).status_code == 409
+    assert refused.status_code == 409
+    assert "A worker runs this job. Delete it after it has finished." in refused.content.decode()
     assert Job.objects.exists()
 
 
