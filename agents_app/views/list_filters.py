@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date
 
 from access_app.role import SHARED_LABEL
+from agentcms.plural import pluralize
 from agentcms.web.list_state import Chip, ListState
 from agents_app.configuration.references import find_entry
 from agents_app.models import AgentQuerySet
@@ -113,6 +114,19 @@ class AgentListState(ListState):
             "broken": len(self.broken_ids),
             "archived": totals["archived"],
         }
+
+    @property
+    def archived_note(self) -> str:
+        """The sentence that archived agents match, which are in another tab, or a blank text if others match too."""
+        count = self.counts["archived"]
+        if self.state or not self.is_filtered or not count or self.counts[""]:
+            return ""
+        return f"{pluralize(count, 'archived agent')} {'matches' if count == 1 else 'match'} the search."
+
+    @property
+    def archived_url(self) -> str:
+        """The URL of the archived agents that match the same filters."""
+        return self.url(status="archived")
 
     @property
     def tabs(self) -> list[Tab]:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access_app.role import Role
+from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
 from agents_app.search.filters import AgentFilters
@@ -251,6 +252,19 @@ def test_a_row_has_the_provider_before_the_model_and_who_changed_it(viewer):
 )
 def test_an_empty_tab_differs_from_no_match(viewer, agent, query, title):
     assert title in page_words(viewer.get(LIST, query))
+
+
+def test_a_search_that_only_archived_agents_match_leads_to_them(viewer):
+    archived = AgentFactory(name="Old refunds")
+    archive_locked(archived)
+
+    answer = viewer.get(LIST, {"q": "refunds"})
+
+    assert "No agent matches" in page_words(answer)
+    assert "1 archived agent matches the search." in page_words(answer)
+    assert 'href="?q=refunds&amp;status=archived"' in answer.content.decode()
+    assert names(viewer.get(LIST, {"q": "refunds", "status": "archived"})) == ["Old refunds"]
+    assert "archived agent matches" not in page_words(viewer.get(LIST, {"q": "nothing"}))
 
 
 def test_filters_cost_no_query_per_agent(viewer):
