@@ -121,16 +121,13 @@ def start_column(
     """
     if column.unavailable_reason or column.agent is None:
         return None
-    if column.run and not column.run.is_finished:
-        if column.has_memory:  # the new run would not know the answer
-            column.start_error = RUN_IN_PROGRESS_MESSAGE
-            return None
-        # The new answer replaces it on the page. The URL may be that of a colleague, whose run goes on.
-        if column.run.requested_by_id == request.user.pk:
-            run_ends.cancel_run(column.run.pk)
+    replaced = column.run if column.run and not column.run.is_finished else None
+    if replaced and column.has_memory:  # the new run would not know the answer
+        column.start_error = RUN_IN_PROGRESS_MESSAGE
+        return None
     try:
         options = run_options(request, column, variables)
-        return start_run(column.agent, user=request.user, messages=text, facts=facts, **options)
+        started = start_run(column.agent, user=request.user, messages=text, facts=facts, **options)
     except ConfigError as error:
         column.start_error = " ".join(issue_text(issue) for issue in error.issues)
     except ApiError as error:
@@ -139,7 +136,20 @@ def start_column(
         column.start_error = str(error)
     except Agent.DoesNotExist:  # deleted meanwhile
         raise Http404 from None
+    else:
+        cancel_replaced(request, replaced)
+        return started
     return None
+
+
+def cancel_replaced(request: HttpRequest, replaced: AgentRun | None) -> None:
+    """Cancel the unfinished run that a new one has replaced on the page.
+
+    Not before the new one has started: if its start is refused, the column goes on with the earlier answer.
+    """
+    # The URL may be that of a colleague, whose run goes on.
+    if replaced is not None and replaced.requested_by_id == request.user.pk:
+        run_ends.cancel_run(replaced.pk)
 
 
 def run_options(request: HttpRequest, column: PlaygroundColumn, variables: Mapping[str, str]) -> JSONObject:

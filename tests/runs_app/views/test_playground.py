@@ -399,6 +399,17 @@ def test_a_new_run_cancels_the_one_it_replaces(editor, agent):
     assert AgentRun.objects.count() == 4
 
 
+def test_a_run_whose_start_is_refused_cancels_none(editor, agent, settings):
+    settings.RUNS_PER_USER = 1
+    ask(editor, agent)
+    running = AgentRun.objects.get()
+
+    answer = ask(editor, agent, runs=[running.pk], htmx=True)
+
+    assert "Not started. You have reached the limit of 1 unfinished run" in page_text(answer)
+    assert AgentRun.objects.get(pk=running.pk).cancel_requested_at is None
+
+
 def test_a_new_run_does_not_cancel_that_of_a_colleague(editor, publisher, agent):
     ask(editor, agent)
     theirs = AgentRun.objects.get()
