@@ -24,7 +24,16 @@ def preview_record(record: Record, user: User, options: JSONObject) -> RecordOut
     published = import_record(record, user, {**options, "publish": True})
     if published.action == "refuse":
         return add_note(outcome, f"“Import and publish” rejects it: {published.reason}")
-    return outcome if published.action == outcome.action else add_note(published, ONLY_PUBLISHED_NOTE)
+    if published.action != outcome.action:
+        return add_note(published, ONLY_PUBLISHED_NOTE)
+    return outcome._replace(warnings=[mark_of_draft(warning, published) for warning in outcome.warnings])
+
+
+def mark_of_draft(warning: dict[str, str], published: RecordOutcome) -> dict[str, str]:
+    """Return a warning of an import as a draft, with the name of its button if publishing has no such warning."""
+    if warning in published.warnings:
+        return warning
+    return {**warning, "message": f"“Import changes as drafts”: {warning['message']}"}
 
 
 def add_note(outcome: RecordOutcome, note: str) -> RecordOutcome:

@@ -63,6 +63,18 @@ class RecordOutcome(NamedTuple):
     code: str = ""
 
 
+class AppliedRecord(NamedTuple):
+    """The change that a record made to its agent: an action of ACTIONS, its owner, and a note or a blank text."""
+
+    action: str
+    owner_id: str
+    note: str = ""
+
+    @property
+    def warnings(self) -> list[dict[str, str]]:
+        return [{"field": "", "key": "", "message": self.note}] if self.note else []
+
+
 class RecordRejected(Exception):
     """A record cannot be imported. The message is the reason."""
 
@@ -116,15 +128,16 @@ def import_record(record: Record, user: User, options: JSONObject, file_ids: Con
         live, draft, owner_id = parse_record(record.value)
         unknown = check_record_names(record.value, strict=bool(options.get("strict")))
         with transaction.atomic(), change(actor=user, message=message, source=Source.IMPORT):
-            action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
-            if action == "create" and record.value.get("archived"):
+            applied = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
+            if applied.action == "create" and record.value.get("archived"):
                 archive_locked(Agent.objects.get_locked(agent_id))
             if options.get("strict"):
-                reject_missing_references(live, draft, owner_id, file_ids)
+                reject_missing_references(live, draft, applied.owner_id, file_ids)
             if options.get("dryRun"):
                 transaction.set_rollback(True)  # after all checks that a real import makes
-        warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft, owner_id)]
-        return RecordOutcome(agent_id, action, "", owner_id, warnings[:MAX_RECORD_WARNINGS])
+        names = [name._asdict() for name in unknown]
+        warnings = [*applied.warnings, *names, *missing_reference_warnings(live, draft, applied.owner_id)]
+        return RecordOutcome(agent_id, applied.action, "", applied.owner_id, warnings[:MAX_RECORD_WARNINGS])
     except ConfigError as error:
         return RecordOutcome(agent_id, "refuse", describe_issues(error), code=error.issue_code)
     except (RecordRejected, AgentArchived) as error:
@@ -186,10 +199,10 @@ def apply_record(
     owner_id: str | None,
     user: User,
     publish: bool,
-) -> tuple[str, str]:
+) -> AppliedRecord:
     """Create or change the agent. Changes of an existing agent are a draft unless `publish` is true.
 
-    Return the action and the owner of the agent. Raise RecordRejected.
+    Raise RecordRejected.
     """
     try:
         # Not asked for before: an agent that somebody deletes between the two would end the whole import.
@@ -197,12 +210,28 @@ def apply_record(
     except Agent.DoesNotExist:
         owner_id = choose_owner(user, owner_id)
         create_agent(agent_id, live, draft, owner_id)
-        return "create", owner_id
+        return AppliedRecord("create", owner_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
         raise RecordRejected(missing_publisher_message(agent.owner_id))
     if owner_id not in (None, agent.owner_id):
         raise RecordRejected(f"The owner of the agent is {agent.owner_id or SHARED_LABEL}. Change the owner first.")
-    return update_agent(agent, live, draft, publish), agent.owner_id
+    earlier = agent.head_version if agent.has_draft else None
+    action = update_agent(agent, live, draft, publish)
+    return AppliedRecord(
+        action, agent.owner_id, replaced_draft_note(agent, earlier, user) if action == "update" else ""
+    )
+
+
+def replaced_draft_note(agent: Agent, earlier: AgentVersion | None, user: User) -> str:
+    """Return that an import took the place of the draft of another user, or a blank text if it did not.
+
+    `earlier` is the draft that the agent had before, if it had one.
+    """
+    head = agent.head_version
+    if earlier is None or earlier.author_id == user.pk or head is None or head.snapshot_hash == earlier.snapshot_hash:
+        return ""
+    author = f" by {earlier.author_name}" if earlier.author_name else ""
+    return f"Draft v{earlier.version_number}{author} is replaced. It stays in the history."
 
 
 def update_agent(agent: Agent, live: JSONObject, draft: JSONObject | None, publish: bool) -> str:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -139,6 +140,43 @@ def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sen
     agent.refresh_from_db()
     assert (agent.head_version.snapshot["name"], agent.active_version.snapshot["name"]) == ("Other", live)
     assert agent.head_version.change_message == "Imported from in.jsonl"
+
+
+def test_the_check_and_the_import_name_a_draft_of_another_editor_that_is_replaced(publisher, agent):
+    with change(actor=member(Role.EDITOR, username="bob"), publish=False):
+        agent.edit({"name": "Draft"})
+    note = "Draft v2 by bob is replaced. It stays in the history."
+
+    job = checked(publisher, record(agent.pk, name="Other"))
+    before = publisher.get(address("job", job)).content.decode()
+    taken = run_job(publisher.post(address("confirm", job)))
+
+    assert f"“Import changes as drafts”: {note}" in before  # publishing keeps the draft
+    assert note in publisher.get(address("job", taken)).content.decode()
+    assert agent.versions.get(version_number=2).snapshot["name"] == "Draft"
+
+
+def test_an_import_with_a_draft_names_the_one_it_replaces_also_if_it_publishes(publisher, agent):
+    with change(actor=member(Role.EDITOR, username="bob"), publish=False):
+        agent.edit({"name": "Draft"})
+    line = record(agent.pk, name="Other")
+
+    job = checked(publisher, {**line, "draft": {**line["agent"], "name": "New draft"}})
+    before = publisher.get(address("job", job)).context["lines"]
+    taken = run_job(publisher.post(address("confirm", job), {"publish": "yes"}))
+
+    after = publisher.get(address("job", taken)).context["lines"]
+    notes = [["Draft v2 by bob is replaced. It stays in the history."]]
+    assert ([line.warnings for line in before], [line.warnings for line in after]) == (notes, notes)
+
+
+def test_an_import_that_keeps_or_replaces_the_own_draft_needs_no_note(publisher, agent):
+    with change(actor=User.objects.get(), publish=False):
+        agent.edit({"name": "Draft"})
+
+    job = checked(publisher, record(agent.pk, name="Other"))
+
+    assert "is replaced" not in publisher.get(address("job", job)).content.decode()
 
 
 def test_the_check_counts_a_change_that_only_publishing_makes(publisher, agent):
