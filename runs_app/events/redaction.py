@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from runs_app.events.stream_chunks import StreamChunk
+from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk
 
 REDACTED_ERROR = "The run failed. Ask a member of the team for the reason."
-# The text of the answer, with the start and the end of the run. The other chunks show how the agent works.
-ANSWER_TYPES = ("start", "text-start", "text-delta", "text-end", "step-discarded", "finish", "error", "abort")
+# The text of the answer, with the start of the run and its end or wait, without which a page would call a waiting run
+# done. The other chunks show how the agent works.
+ANSWER_TYPES = (
+    "start",
+    "text-start",
+    "text-delta",
+    "text-end",
+    "step-discarded",
+    "finish",
+    "error",
+    "abort",
+    SUSPENDED_TYPE,
+)
 
 
 def redact_chunk(chunk: StreamChunk) -> StreamChunk | None:

@@ -1,12 +1,14 @@
 """Pages of the own runs of users who left the team."""
 
+import json
+
 import pytest
 from django.urls import reverse
 
 from runs_app.models import Score
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from tests.page_client import browser
-from tests.runs_app.factories import RunFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 from tests.runs_app.views.conftest import page_text
 
 PRIVATE = [
@@ -160,3 +162,16 @@ def test_the_list_of_the_admin_does_not_find_what_is_hidden(run, asker):
     assert (count_runs(asker, q="gpt-private"), count_runs(asker, q=run.agent_key)) == (0, 1)
     assert (count_runs(asker, error__startswith="gpt"), count_runs(asker, warnings__icontains="no-tool")) == (400, 400)
     assert (count_runs(asker, status__exact="failed"), count_runs(asker, is_demo__exact="0")) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_of_a_waiting_run_says_that_it_waits(asker):
+    chunks = [("text-delta", {"id": "1", "text": "One moment."}), ("tool-call-approval", {}), ("suspended", {})]
+    run = RunFactory(agent=AgentFactory(owner_id="support"), requested_by=asker, suspended=True, chunks=chunks)
+    PendingCallFactory(run=run)
+
+    body = b"".join(leave(asker).get(reverse("runs:stream", args=[run.pk])).streaming_content).decode()
+
+    types = [json.loads(line[6:])["type"] for line in body.splitlines() if line.startswith("data: {")]
+    assert types == ["text-delta", "suspended"]
+    assert body.endswith("data: [DONE]\n\n")
