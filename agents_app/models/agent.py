@@ -147,8 +147,7 @@ class Agent(ConfigurationColumns):
         self.archived_at, self.archived_by_name = None, ""
         self.row_key = random_key()
         self.created_at = current_change().time
-        if isinstance(self.mcp_clients, dict):
-            self.mcp_clients = mcp_clients.complete(self.mcp_clients, self.owner_id)
+        self._complete_mcp_clients(self.owner_id)
         with write_batch.send_save_signals(self, created=True):
             Agent.objects.insert_unguarded(self)
             self._stored_owner_id = self.owner_id
@@ -164,6 +163,8 @@ class Agent(ConfigurationColumns):
         new_owner = "owner_id" in fields and self.owner_id != self._stored_owner_id
         row = Agent.objects.get_locked(self.pk)
         reject_archived(row)
+        if "mcp_clients" in names:
+            self._complete_mcp_clients(self.owner_id if new_owner else row.owner_id, stored=row.mcp_clients)
         with write_batch.send_save_signals(self, fields):
             write = AgentWrite(row, self._copy_configuration_to(row, names))
             if new_owner and row.owner_id != self.owner_id:
@@ -174,6 +175,14 @@ class Agent(ConfigurationColumns):
             copy_fields(self, row, HISTORY_FIELDS)
         if new_owner:
             self._stored_owner_id = self.owner_id
+
+    def _complete_mcp_clients(self, owner_id: str, stored: object = None) -> None:
+        """List the tools of MCP servers by name, as `edit()` does. None and an expression stay as they are.
+
+        So does what is `stored`: a save of other fields accepts no definitions.
+        """
+        if isinstance(self.mcp_clients, dict) and not json_equal(self.mcp_clients, stored):
+            self.mcp_clients = mcp_clients.complete(self.mcp_clients, owner_id)
 
     def _copy_configuration_to(self, row: Agent, names: Iterable[str]) -> list[str]:
         """Give a locked row these fields of this object. Return the names of the columns still to be written.

@@ -39,6 +39,29 @@ def test_a_server_without_tools_is_stored_with_all_of_them(caller, office):
     assert created.body["warnings"] == []
 
 
+def test_a_save_in_a_shell_stores_all_tools_of_a_server_too(caller, office):
+    caller.create()
+    agent = Agent.objects.get()
+    agent.mcp_clients = {"office": {}}
+    agent.save()
+
+    stored = Agent.objects.get()
+    assert stored.mcp_clients["office"]["tools"] == {
+        name: {"hash": item.hash} for name, item in office.definitions.items()
+    }
+    assert stored.head_version.snapshot["mcpClients"] == stored.mcp_clients == agent.mcp_clients
+
+
+def test_a_save_of_other_fields_accepts_no_definition(caller, office):
+    caller.create()
+    Agent.objects.update_unguarded(mcp_clients={"office": {}})
+    agent = Agent.objects.get()
+    agent.name = "Porter"
+    agent.save()
+
+    assert Agent.objects.get().mcp_clients == {"office": {}}
+
+
 def test_a_list_that_another_process_stored_just_now_is_used(caller, office):
     tools = office.tools
     store_listing(office.pk, Listing({}, []))
