@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AdminTextareaWidget, AdminTextInputWidget
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest
@@ -16,7 +19,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import CheckedChangeList, ConcurrentChangeMixin
+from access_app.admin_access import CheckedChangeList, LockedRowMixin
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.forms.fields import RawTextField
@@ -56,7 +59,7 @@ class VersionChangeList(CheckedChangeList):
 
 
 @admin.register(AgentVersion)
-class AgentVersionAdmin(ConcurrentChangeMixin, VersionActionsAdmin):
+class AgentVersionAdmin(LockedRowMixin, VersionActionsAdmin):
     """The list of versions, and the page of one."""
 
     form = VersionForm
@@ -106,6 +109,11 @@ class AgentVersionAdmin(ConcurrentChangeMixin, VersionActionsAdmin):
             version.unfolded = request.GET.getlist("unfold")
         displayed: AgentVersion | None = version
         return displayed
+
+    def lock_row(self, object_id: str) -> None:
+        """Lock the agent of a version, as all changes of its history do, before the form compares what was opened."""
+        with suppress(ValidationError, *DELETED_ERRORS):  # Django reports what it does not find
+            AgentVersion.objects.only("agent_id").get(pk=unquote(object_id)).locked_agent()
 
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: ModelForm, change: bool) -> None:
         """Update the description only: `save()` would insert a version that was deleted in the meantime."""
