@@ -72,10 +72,19 @@ def changing_members(manager: Caller, owner_id: str) -> Iterator[None]:
     Requests for one team wait for each other, so that of two managers who remove each other only one succeeds.
     """
     with transaction.atomic():
+        lock_managed_teams(manager, [owner_id])
+        yield
+
+
+def lock_managed_teams(manager: Caller, owner_ids: Iterable[str]) -> None:
+    """Let other changes of the members of teams wait until this transaction ends.
+
+    Raise RoleRequired unless the user manages all of them.
+    """
+    for owner_id in sorted(set(owner_ids)):  # in one order, or two callers could wait for each other
         lock_members(owner_id)
         # After the lock: another manager may have ended the right of this one while it waited.
         require_role(manager, Role.MANAGER, owner_id)
-        yield
 
 
 def change_role(membership: Membership, role: Role, manager: Caller) -> str:
@@ -105,6 +114,11 @@ def remove_member(membership: Membership, manager: Caller) -> None:
 def stored_membership(membership: Membership) -> QuerySet[Membership]:
     """Return the row of a membership, unless it was deleted or belongs to another team by now."""
     return Membership.objects.filter(pk=membership.pk, owner_id=membership.owner_id)
+
+
+def gone_messages(memberships: Iterable[Membership]) -> list[str]:
+    """Return a message for each membership that was deleted or moved to another team since it was read."""
+    return [gone_message(membership) for membership in memberships if not stored_membership(membership).exists()]
 
 
 def gone_message(membership: Membership) -> str:

@@ -19,7 +19,7 @@ from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import reject_loss_of_managers
+from access_app.teams import gone_messages, lock_managed_teams, reject_loss_of_managers
 
 User = get_user_model()
 
@@ -54,13 +54,21 @@ class MembershipForm(forms.ModelForm):
         cleaned = super().clean() or {}
         before = Membership.objects.filter(pk=self.instance.pk).first()
         stays = before and (cleaned.get("owner_id"), cleaned.get("role")) == (before.owner_id, Role.MANAGER)
-        if before and not stays:
-            reject_loss_of_managers([before])
+        if not stays:
+            self.check_under_lock(before, None if "owner_id" in self.errors else cleaned.get("owner_id"))
         # Django leaves out the constraint, because the user of a stored membership is no field of the form.
         others = Membership.objects.filter(owner_id=cleaned.get("owner_id")).exclude(pk=self.instance.pk)
         if before and others.filter(user=before.user_id).exists():
             self.add_error("owner_id", "The user is already a member of this team. Change the role there.")
         return cleaned
+
+    def check_under_lock(self, before: Membership | None, owner_id: str | None) -> None:
+        """Check the rights of the user again, who may have lost them meanwhile, and that a manager remains."""
+        rows = [before] if before else []
+        lock_managed_teams(self.user, [row.owner_id for row in rows] + ([] if owner_id is None else [owner_id]))
+        if messages := gone_messages(rows):
+            raise ValidationError(messages, code="gone")
+        reject_loss_of_managers(rows)
 
 
 class MembershipFormSet(forms.BaseInlineFormSet):
@@ -68,7 +76,13 @@ class MembershipFormSet(forms.BaseInlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        reject_loss_of_managers(form.instance for form in self.deleted_forms)
+        deleted: list[Any] = self.deleted_forms
+        rows = [form.instance for form in deleted]
+        if deleted:
+            lock_managed_teams(deleted[0].user, [row.owner_id for row in rows])
+        if messages := gone_messages(rows):
+            raise ValidationError(messages, code="gone")
+        reject_loss_of_managers(rows)
 
     def get_unique_error_message(self, unique_check: Sequence[str]) -> str:
         return "A user has one role in a team. Remove one of the two memberships of the same team."
@@ -86,11 +100,17 @@ class TeamManagersMixin:
         raise NotImplementedError
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return the last managers as protected objects, so that nothing is deleted."""
+        """Return the last managers as protected objects, so that nothing is deleted.
+
+        Raise RoleRequired if the user does not manage their teams any more.
+        """
         rows = list(objs)
         deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)  # type: ignore[misc]
+        memberships = [*self.memberships_of(rows)]
+        lock_managed_teams(request.user, [membership.owner_id for membership in memberships])
+        protected = [*protected, *gone_messages(memberships)]
         try:
-            reject_loss_of_managers(self.memberships_of(rows))
+            reject_loss_of_managers(memberships)
         except ValidationError as error:
             protected = [*protected, *error.messages]
         return deleted, counts, lacking, protected

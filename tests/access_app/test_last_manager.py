@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from django.urls import reverse
 
-from access_app import views
+from access_app import teams, views
 from access_app.forms.members import MemberForm
 from access_app.models import Membership
 from access_app.role import Role
@@ -200,12 +200,14 @@ def test_two_managers_who_remove_each_other_leave_one(second):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("second", [remove_on_page, demote_on_page])
+@pytest.mark.parametrize("second", [remove_on_page, demote_on_page, delete_in_admin, delete_in_admin_list])
 def test_of_two_managers_who_remove_each_other_only_one_succeeds(second):
     """A third manager stays, so that neither is the last one."""
     MembershipFactory(owner_id="support", role=Role.MANAGER)
     for _ in range(4):
-        one, other = (MembershipFactory(owner_id="support", role=Role.MANAGER) for _ in range(2))
+        one, other = (
+            MembershipFactory(user=UserFactory(is_staff=True), owner_id="support", role=Role.MANAGER) for _ in range(2)
+        )
 
         run_concurrently([partial(remove_on_page, one.user, other), partial(second, other.user, one)])
 
@@ -233,6 +235,49 @@ def test_who_stops_being_a_manager_during_a_request_adds_nobody(manager, monkeyp
 
     assert answer.status_code == 403
     assert not Membership.objects.filter(user__username="lee").exists()
+
+
+@pytest.mark.parametrize("act", ["delete", "delete in the list", "change", "change of the user", "add"])
+def test_who_stops_being_a_manager_while_the_admin_waits_changes_nobody(manager, monkeypatch, act):
+    manager.is_staff = True
+    manager.save()
+    other = MembershipFactory(owner_id="support", role=Role.MANAGER)
+    UserFactory(username="lee")
+    action = {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"}
+    path, sent = {
+        "delete": (reverse("admin:access_app_membership_delete", args=[other.pk]), {"post": "yes"}),
+        "delete in the list": (reverse("admin:access_app_membership_changelist"), action),
+        "change": (
+            reverse("admin:access_app_membership_change", args=[other.pk]),
+            {"owner_id": "support", "role": "viewer"},
+        ),
+        "change of the user": (
+            reverse("admin:auth_user_change", args=[other.user_id]),
+            account(other.user, **{"memberships-0-DELETE": "on"}),
+        ),
+        "add": (
+            reverse("admin:access_app_membership_add"),
+            {"user": "lee", "owner_id": "support", "role": "manager"},
+        ),
+    }[act]
+    monkeypatch.setattr(teams, "lock_name", lambda name: manager.memberships.update(role=Role.VIEWER))
+
+    answer = browser(manager).post(path, sent)
+
+    assert answer.status_code == 403
+    assert Membership.objects.get(pk=other.pk).role == Role.MANAGER
+    assert Membership.objects.filter(owner_id="support").count() == 2
+
+
+def test_the_last_manager_of_another_team_is_not_deleted_with_a_membership_that_has_moved(manager, root, monkeypatch):
+    moved = MembershipFactory(owner_id="support", role=Role.MANAGER)
+    move = Membership.objects.filter(pk=moved.pk).update
+    monkeypatch.setattr(teams, "lock_name", lambda name: move(owner_id="newsroom"))
+
+    answer = browser(root).post(reverse("admin:access_app_membership_delete", args=[moved.pk]), {"post": "yes"})
+
+    assert "somebody has changed this meanwhile" in text(answer)
+    assert Membership.objects.filter(pk=moved.pk).exists()
 
 
 def while_demoted(manager, monkeypatch, place, name):
