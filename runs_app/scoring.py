@@ -152,8 +152,8 @@ def save_score(run: AgentRun, key: str, columns: ColumnValues) -> bool:
 
 def compute_score(run: AgentRun, key: str) -> ColumnValues:
     """Return the columns of a score, or an error message in them. Raise OperationalError or InterfaceError."""
-    entry = registry.get(Kind.SCORER, key) or registry.find_staff_entry(Kind.SCORER, key)
-    if entry is None or not entry.is_usable_by(run.agent_owner_id):
+    entry = registry.find_usable(Kind.SCORER, key, run.agent_owner_id)
+    if entry is None:
         log.warning("Run %s: no scorer is registered as '%s'.", run.pk, key)
         return {"error": f"No scorer is registered as '{key}'."}
     try:

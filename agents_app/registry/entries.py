@@ -153,6 +153,15 @@ class Registry:
         """Return the entry that staff added with this key or ID, or None."""
         return self.staff_entries_of(kind).get(key)
 
+    def find_usable(self, kind: Kind, key: str, owner_id: str | None) -> Entry | None:
+        """Return the entry with this key that agents of an owner may use, or None.
+
+        One that staff added replaces the registered entry of the same key, as in `selectable`, for those who may use
+        it.
+        """
+        entries = (self.find_staff_entry(kind, key), self.get(kind, key))
+        return next((entry for entry in entries if entry is not None and entry.is_usable_by(owner_id)), None)
+
     def staff_entries_of(self, kind: Kind) -> Mapping[str, Entry]:
         """Return the entries that staff added, by every name of each."""
         return self.staff_entries[kind]() if kind in self.staff_entries else {}

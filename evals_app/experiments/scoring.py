@@ -20,10 +20,9 @@ from runs_app.scoring import MAX_SCORE
 MAX_SCORERS = 100  # that run at the same time for one experiment: 20 answers with 5 judges
 
 
-def find_scorer(key: str, owner_id: str) -> Entry | None:
+def find_scorer(key: str, owner_id: str | None) -> Entry | None:
     """Return the scorer with a key that an owner may use, or None."""
-    entry = registry.find_staff_entry(Kind.SCORER, key) or registry.get(Kind.SCORER, key)
-    return entry if entry is not None and entry.is_usable_by(owner_id) else None
+    return registry.find_usable(Kind.SCORER, key, owner_id)
 
 
 def missing_scorers(keys: Iterable[str], owner_id: str) -> list[str]:
@@ -36,7 +35,7 @@ def missing_scorers(keys: Iterable[str], owner_id: str) -> list[str]:
     return [key for key in missing if find_scorer(key, owner_id) is None]
 
 
-def scorer_title(key: str, owner_id: str) -> str:
+def scorer_title(key: str, owner_id: str | None) -> str:
     """Return the name of a scorer, or its key if nothing registers it."""
     entry = find_scorer(key, owner_id)
     return entry.title if entry is not None else key

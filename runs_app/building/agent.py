@@ -284,8 +284,7 @@ class AgentBuilder:
     def check_scorers(self) -> None:
         """Add the warnings of missing scorers. Scorers run after the answer, in a job."""
         for key in self.configuration.get("scorers") or {}:
-            entry = find_entry(FIELD_KINDS["scorers"], key) or registry.find_staff_entry(Kind.SCORER, key)
-            if entry is None or not entry.is_usable_by(self.owner_id):
+            if registry.find_usable(Kind.SCORER, key, self.owner_id) is None:
                 self.warn_missing("scorers", key)
 
     def registered_entries(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
