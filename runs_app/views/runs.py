@@ -26,6 +26,7 @@ from agents_app.configuration.variants import CONDITIONAL
 from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent, get_agent
 from agents_app.views.header import AgentTab, header_context
+from evals_app.experiments.scoring import scorer_title
 from memory_app.views.recall import recalled_row
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
@@ -192,10 +193,22 @@ def details_context(request: HttpRequest, run_view: RunView) -> TemplateContext:
         "total_cost": total_cost(run),
         "trace_url": trace_url(run.traceparent),
         "remembered": build_memory(run, request.user),
-        "scores": run.scores.select_related("created_by"),
+        "scores": scores_with_names(run),
         "recalled": [recalled_row(request, *item) for item in messages],
         "hidden_recalled": hidden,
     }
+
+
+def scores_with_names(run: AgentRun) -> list[tuple[Score, str]]:
+    """Return the scores of a run, each with who or what has given it."""
+    return [(score, name_of_scorer(score, run.agent_owner_id)) for score in run.scores.select_related("created_by")]
+
+
+def name_of_scorer(score: Score, owner_id: str | None) -> str:
+    """Return the user who has given a score, or the name of its scorer. That of an unknown scorer is its ID."""
+    if score.source == Score.Source.PERSON:
+        return score.created_by.get_username() if score.created_by else "A person"
+    return scorer_title(score.scorer, owner_id)
 
 
 def format_options(run: AgentRun) -> str:

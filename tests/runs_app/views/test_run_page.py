@@ -12,6 +12,8 @@ from django.utils import timezone
 from access_app.models import Membership
 from access_app.role import Role
 from agents_app.models import Agent
+from agents_app.registry import Kind, registry
+from evals_app.scorers.changes import create_scorer
 from memory_app.models import Thread
 from runs_app.models import AgentRun, Score
 from tests.api_client import Caller
@@ -131,12 +133,25 @@ def test_a_cancelled_run_is_labelled(editor, ann, agent):
     assert "Stopped." in page_text(page(editor, RunFactory(agent=agent, requested_by=ann, status="cancelled")))
 
 
+def test_scores_have_the_names_of_their_scorers(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann)
+    snapshot = {"name": "Tone of voice", "type": "check", "presetConfig": {"check": "includes", "value": "please"}}
+    create_scorer(snapshot, owner_id=agent.owner_id, author="ann", id="polite-v2")
+    Score.objects.create(run=run, scorer="answer-length", score=1)
+    Score.objects.create(run=run, scorer="polite-v2", score=0.5, scorer_version=3)
+
+    text = page_text(page(editor, run))
+
+    assert f"{registry.get(Kind.SCORER, 'answer-length').title} 1.00" in text
+    assert "Tone of voice v3 0.50" in text
+
+
 def test_warnings_and_scores_are_shown(editor, ann, agent):
     warning = {"field": "tools", "key": "gone", "message": "No tool is registered as 'gone'."}
     run = RunFactory(agent=agent, requested_by=ann, warnings=[warning])
     Score.objects.create(run=run, scorer="tone", score=0.75)
     Score.objects.create(run=run, scorer="length", error="The scorer failed.")
-    Score.objects.create(run=run, scorer="agreement")  # of an answer without a ground truth
+    Score.objects.create(run=run, scorer="equality")  # of an answer without a ground truth
 
     answer = page(editor, run)
     text = page_text(answer)
@@ -144,7 +159,7 @@ def test_warnings_and_scores_are_shown(editor, ann, agent):
     assert "No tool is registered as &#x27;gone&#x27;. The agent ran without it." in text
     assert "length The scorer failed." in text
     assert "tone 0.75" in text
-    assert "agreement not scorable" in text
+    assert "equality not scorable" in text
     # Scorers have ranges of their own, and of some a low score is good: a bar from 0 to 1 would say something else.
     assert "<meter" not in answer.content.decode()
 
