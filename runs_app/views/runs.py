@@ -17,8 +17,10 @@ from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role, require_role
 from access_app.role import Role
+from agentcms.errors import Conflict
 from agentcms.ids import parse_whole_number
 from agentcms.tracing.spans import trace_url
+from agentcms.web.error_handlers import conflict_page
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.canonical import text_or_json
 from agents_app.configuration.display import config_sections
@@ -42,6 +44,7 @@ from runs_app.views.lookups import find_agent, get_run, readable_runs
 from versions_app.models import AgentVersion
 
 MAX_THREAD_RUNS = 20
+UNFINISHED_MESSAGE = "The run has not finished. Score it when it has."
 
 
 @require_safe
@@ -77,6 +80,8 @@ def score(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Store the score of a person, or display the run with the errors of the form."""
     run = get_run(request, run_id)
     require_role(request.user, Role.EDITOR, run.owner_id)
+    if not run.is_finished:
+        return conflict_page(request, Conflict(UNFINISHED_MESSAGE))
     form = ScoreForm(request.POST)
     if not form.is_valid():
         return render_run(request, run, form, status=400)

@@ -43,6 +43,18 @@ def test_a_wrong_score_is_named_at_its_field_and_not_stored(run, fields):
     assert not Score.objects.exists()
 
 
+@pytest.mark.parametrize("state", [{"open": True}, {"suspended": True}])
+def test_an_unfinished_run_cannot_be_scored(state):
+    editor = member("editor", "support")
+    run = RunFactory(agent=AgentFactory(owner_id="support"), requested_by=editor, **state)
+
+    response = send(editor, run, score="1")
+
+    assert response.status_code == 409
+    assert "The run has not finished. Score it when it has." in response.content.decode()
+    assert not Score.objects.exists()
+
+
 def test_a_viewer_cannot_score_and_sees_no_form(run):
     viewer = member("viewer", "support")
     run.requested_by = viewer
