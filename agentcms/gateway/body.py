@@ -13,8 +13,9 @@ from granian.rsgi import HTTPProtocol
 
 MEMORY_LIMIT = 1024**2  # bytes of a body before it moves to a temporary file
 # Bytes beyond the limit that are read and dropped. Many clients read the response only after they have sent the whole
-# body. If the connection is closed before, they report that instead.
-MAX_DROPPED = 32 * 1024**2
+# body. If the connection is closed before, they report that instead. From unknown senders, fewer are read.
+MAX_DROPPED = 1024**3
+MAX_DROPPED_UNCHECKED = 32 * 1024**2
 PROMPT_SECONDS = 0.2  # a body that takes longer is slow: its sender is checked before the rest is read
 # The thread of a request waits so long for its body. That takes less CPU than the way over the event loop.
 THREAD_SECONDS, THREAD_POLL_SECONDS = 0.005, 0.0001
@@ -72,6 +73,11 @@ class RequestBody:
         return self.received > self.limit
 
     @property
+    def needs_check(self) -> bool:
+        """True if so much is dropped that the sender is checked, however fast the body arrives."""
+        return self.received > self.limit + MAX_DROPPED_UNCHECKED
+
+    @property
     def length(self) -> int:
         """The number of bytes read, or the declared length if that is more; at least 1 if the body was not read."""
         return max(self.received, self.declared or 0, int(self.is_refused))
@@ -88,6 +94,8 @@ class RequestBody:
         """
         deadline = time.monotonic() + THREAD_SECONDS
         while not self.is_complete:
+            if self.is_too_large:  # the event loop drops the rest
+                return False
             pending = self.next_piece()
             while not pending.done():
                 if time.monotonic() > deadline:
@@ -101,15 +109,16 @@ class RequestBody:
     async def read(self, may_continue: Callable[[], Awaitable[bool]]) -> None:
         """Read until the body is complete, and rewind the file.
 
-        `may_continue` is asked once about a body that does not arrive at once. If it returns False, nothing more is
-        read. Raise BodyTimeout and IncompleteBody.
+        `may_continue` is asked once about a body that does not arrive at once, or is far too large. If it returns
+        False, nothing more is read. Raise BodyTimeout and IncompleteBody.
         """
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         is_checked = False
         while not self.is_complete:
             pending = self.next_piece()
-            if not is_checked and not await is_done_after(pending, started_at + PROMPT_SECONDS - loop.time()):
+            prompt = started_at + PROMPT_SECONDS
+            if not is_checked and (self.needs_check or not await is_done_after(pending, prompt - loop.time())):
                 is_checked = True
                 if not await may_continue():
                     pending.cancel()
@@ -123,6 +132,8 @@ class RequestBody:
                 raise BodyTimeout
             if not self.take_piece(pending):
                 break
+            if self.is_too_large:
+                await asyncio.sleep(0)  # between pieces that are here already, others get their turn
         self.file.seek(0)
 
     def next_piece(self) -> asyncio.Future[bytes]:

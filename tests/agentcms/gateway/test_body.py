@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from agentcms.gateway.body import MAX_DROPPED, BodyTimeout, IncompleteBody, RequestBody
+from agentcms.gateway import body
+from agentcms.gateway.body import BodyTimeout, IncompleteBody, RequestBody
 
 
 class Connection:
@@ -36,9 +37,9 @@ def read(*pieces, declared=None, limit=100, timeout=0.5, min_rate=1000, may_cont
         return may_continue
 
     async def run():
-        body = RequestBody(Connection(*pieces), declared, limit, timeout, min_rate)
-        await body.read(check)
-        return body.stream.read(), body.length, len(checks)
+        received = RequestBody(Connection(*pieces), declared, limit, timeout, min_rate)
+        await received.read(check)
+        return received.stream.read(), received.length, len(checks)
 
     return asyncio.run(run())
 
@@ -70,10 +71,25 @@ def test_the_rest_of_a_body_above_the_limit_is_read_and_dropped():
     assert (len(content), length) == (120, 300)
 
 
-def test_reading_stops_far_above_the_limit():
-    _, length, _ = read((0, b"x" * 200), (0, b"x" * MAX_DROPPED), (60, b"x"), limit=100)
+def test_a_body_far_above_the_limit_is_read_to_its_end_if_its_sender_is_known():
+    pieces = [(0, b"x" * 16 * 1024**2)] * 6
 
-    assert length == MAX_DROPPED + 200
+    content, length, checks = read(*pieces, declared=6 * 16 * 1024**2, limit=100)
+
+    assert (len(content), length, checks) == (16 * 1024**2, 6 * 16 * 1024**2, 1)
+
+
+def test_a_body_far_above_the_limit_is_not_read_if_its_sender_is_unknown():
+    pieces = [(0, b"x" * 16 * 1024**2)] * 6
+
+    with pytest.raises(OSError, match="not read"):
+        read(*pieces, (60, b"x"), limit=100, may_continue=False)
+
+
+def test_reading_stops_at_a_limit_of_what_is_dropped(monkeypatch):
+    monkeypatch.setattr(body, "MAX_DROPPED", 1000)
+
+    assert read((0, b"x" * 200), (0, b"x" * 1000), (60, b"x"), limit=100)[1] == 1200
 
 
 def test_a_body_above_the_limit_that_arrives_slowly_is_not_waited_for():

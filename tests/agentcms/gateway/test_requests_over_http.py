@@ -106,6 +106,16 @@ def test_a_client_that_reads_after_sending_learns_that_its_body_is_too_large(ser
     assert b"too_large" in answer
 
 
+def test_a_known_sender_learns_that_its_body_is_far_too_large(served):
+    length = 80_000_000
+    headers = ("Content-Type: application/json", f"Content-Length: {length}", "Connection: close")
+
+    answer = exchange(served, head(served, "POST", AGENTS, *headers) + b"x" * length)
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"too_large" in answer
+
+
 def test_a_file_of_items_may_be_larger_than_other_bodies(served):
     line = json.dumps({"input": "x" * 9000}) + "\n"
     headers = {"Content-Type": "application/x-ndjson"}
