@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import reduce
 from operator import or_
@@ -14,6 +14,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AdminTextInputWidget
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
@@ -34,14 +35,31 @@ from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
 CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."
+UNKNOWN_TEAM_MESSAGE = "You manage no team with this ID. Enter the ID of a team, or nothing for Shared."
+TEAM_PLACEHOLDER = "ID of the team, or nothing for Shared"
+MAX_OFFERED_TEAMS = 500  # a select of more would make the page slow, and each form of an inline has its own
 QUOTES = ('"', "'")
 OPENED_STATE = "opened_state"  # the name of the input in templates/admin/change_form.html
 
 
 def offer_teams(field: Any, user: Any, *others: str) -> None:
     """Let a text field offer the teams that the user manages, and others, instead of any text."""
-    field.widget = forms.Select(choices=team_choices(user, Role.MANAGER, *others))
+    offer_owners(field, [owner for owner, _ in team_choices(user, Role.MANAGER, *others)])
+
+
+def offer_owners(field: Any, owners: Sequence[str]) -> None:
+    """Let a text field offer these teams, or ask for the ID of one of them if they are very many."""
     field.strip = False  # the ID of a team may begin or end with a space
+    if len(owners) <= MAX_OFFERED_TEAMS:
+        field.widget = forms.Select(choices=[(owner, owner or SHARED_LABEL) for owner in owners])
+        return
+
+    def validate_owner(owner_id: str) -> None:
+        if owner_id not in owners:
+            raise ValidationError(UNKNOWN_TEAM_MESSAGE, code="unknown_team")
+
+    field.widget = AdminTextInputWidget({"placeholder": TEAM_PLACEHOLDER})
+    field.validators = [*field.validators, validate_owner]  # not called for a blank text, which is Shared
 
 
 class CheckedChangeList(ChangeList):

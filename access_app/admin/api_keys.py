@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.widgets import AdminTextInputWidget
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -15,6 +16,7 @@ from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from access_app import admin_access
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, confirmation_page
 from access_app.forms.facts_field import FactsField
 from access_app.forms.keys import CONTEXT_HELP, RESOURCE_HELP
@@ -25,6 +27,7 @@ from access_app.teams import team_choices
 
 User = get_user_model()
 
+MANY_TEAMS_PLACEHOLDER = "team: and the ID of the team, or nothing for nobody"
 KEY_FIELDS = ("user", "name", "role", "expires_at")
 SCOPE_FIELDS = ("realm_owner", "resource", "context")  # of an API key
 # Not the columns `role` and `realm_owner`: a blank one is a value, and the page would show a dash as for none.
@@ -56,6 +59,8 @@ class ApiKeyForm(forms.ModelForm):
             teams = [(f"team:{owner}", label) for owner, label in team_choices(self.acting, Role.MANAGER)]
             realm_owner: Any = self.fields["realm_owner"]
             realm_owner.choices = [("", "nobody: the conversations of its user"), *teams]
+            if len(teams) > admin_access.MAX_OFFERED_TEAMS:
+                realm_owner.widget = AdminTextInputWidget({"placeholder": MANY_TEAMS_PLACEHOLDER})
 
     def clean_realm_owner(self) -> str | None:
         choice: str = self.cleaned_data["realm_owner"]

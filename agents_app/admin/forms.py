@@ -9,8 +9,9 @@ from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
+from access_app.admin_access import offer_owners
 from access_app.permissions import has_role
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
@@ -149,7 +150,7 @@ class AgentAdminForm(AgentForm):
         if not adding:
             # Also its own, for which the user may be an editor only: the form must not change the team by itself.
             owners = sorted({*owners, self.instance.owner_id})
-        self.fields["owner_id"].widget = forms.Select(choices=[(owner, owner or SHARED_LABEL) for owner in owners])
+        offer_owners(self.fields["owner_id"], owners)
         self.fields.pop("owner_change_confirmed" if adding else "id", None)
         # Unticked while there is a draft, so that nobody publishes it by accident.
         self.fields["publish"].initial = adding or (self.may_publish and not self.instance.has_draft)
