@@ -29,7 +29,7 @@ from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm
 from agents_app.models import Agent
-from agents_app.views.access import selectable_owners
+from agents_app.views.access import reject_replaced, selectable_owners
 from versions_app.exchange.export_job import start_agent_export
 from versions_app.models.version import get_head_version, get_live_version
 from versions_app.publishing import publish_notes
@@ -93,6 +93,7 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         """Duplicate the live version as an agent with its own history."""
         if not self.has_add_permission(request):
             raise PermissionDenied
+        reject_replaced(request, agent)
         live, owners = get_live_version(agent), selectable_owners(request.user, Role.EDITOR)
         form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
         if form.is_valid() and (copy := form.save(agent, live)):

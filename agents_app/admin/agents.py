@@ -107,7 +107,7 @@ class AgentAdmin(CheckedAgainMixin, StaffAccessMixin, AgentActionsAdmin):
         ("Model", {"fields": [*MODEL_INPUTS]}),
         (REST_SECTION, {"fields": ["memory", "configuration"]}),
         HISTORY_SECTION,
-        ("This change", {"fields": ["change_message", "publish", "owner_change_confirmed", "revision"]}),
+        ("This change", {"fields": ["change_message", "publish", "owner_change_confirmed", "revision", "agent_key"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:

@@ -35,6 +35,7 @@ class AgentForm(forms.ModelForm):
     """The configuration of an agent. It detects concurrent changes and saves only the fields that changed."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    agent_key = forms.CharField(widget=forms.HiddenInput, required=False)
     change_message = RawTextField(required=False, max_length=500, label="Message", help_text="What changed, and why.")
 
     name = RawTextField(max_length=200)
@@ -60,6 +61,7 @@ class AgentForm(forms.ModelForm):
         has_options = isinstance(self.instance.memory, dict)
         self.initial["memory"] = STORED_OPTIONS if has_options else self.instance.memory or ""
         self.fields["revision"].initial = self.instance.revision
+        self.fields["agent_key"].initial = self.instance.row_key
 
     def set_choices(self, provider: str) -> None:
         """Offer what is registered, and what is stored if it is not."""
@@ -102,9 +104,9 @@ class AgentForm(forms.ModelForm):
         super()._update_errors(ValidationError(by_field))  # type: ignore[misc]
 
     def is_stale_for(self, row: Agent) -> bool:
-        """Return whether the agent was saved since this form was opened."""
-        opened_revision = self.cleaned_data.get("revision")
-        return opened_revision is not None and opened_revision != row.revision
+        """Return whether the agent was saved since this form was opened, or another one has its ID."""
+        opened_revision, opened_key = self.cleaned_data.get("revision"), self.cleaned_data.get("agent_key")
+        return opened_revision not in (None, row.revision) or opened_key not in ("", row.row_key)
 
     def changed_fields(self) -> JSONObject:
         """Return the changed configuration fields by name."""

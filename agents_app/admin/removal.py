@@ -24,6 +24,7 @@ from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing import bulk
 from agents_app.forms.actions import DeleteForm, build_removal_form
 from agents_app.models import Agent, AgentIndex
+from agents_app.views.access import reject_replaced
 
 DONE_VERBS = {"delete": "Deleted", "archive": "Archived", "unarchive": "Unarchived"}
 
@@ -56,10 +57,12 @@ class AgentRemovalAdmin(WithoutBulkDeletionMixin, admin.ModelAdmin):
     def get_locked_row(self, request: HttpRequest, agent: Agent, role: Role) -> Agent:
         """Lock an agent whose page was allowed before, and check the role again: it may have another team since.
 
-        Raise Agent.DoesNotExist if the user does not see it any more, and RoleRequired.
+        Raise Agent.DoesNotExist if the user does not see it any more, RoleRequired, and AgentReplaced for the form of
+        another agent.
         """
         row = Agent.objects.for_user(request.user).with_role(request.user).get_locked(agent.pk)
         require_granted_role(request.user, role, row)
+        reject_replaced(request, row)
         return row
 
     @admin.action(description="Delete selected agents …")

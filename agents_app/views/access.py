@@ -25,12 +25,12 @@ SNAPSHOT_COLUMNS = ("active_version__snapshot_text", "head_version__snapshot_tex
 
 
 class AgentReplaced(PermissionDenied):
-    """The agent of a dialog was deleted since it was opened, and another one has its ID."""
+    """The agent of a dialog was deleted since the dialog was opened, and another one has its ID."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The agent was deleted since you opened the dialog, and this one was created or restored with its ID. "
-            "Nothing was changed. Open the dialog again."
+            "The agent was deleted in the meantime, and this one was created or restored with its ID. "
+            "Nothing was changed. Look at it before you try again."
         )
 
 

@@ -47,7 +47,7 @@ def test_the_dialog_of_another_agent_is_refused(publisher, name, extra_args, ent
     refused = publisher.post(url, form)
 
     assert (refused.status_code, state(other)) == (409, before)
-    assert "The agent was deleted since you opened the dialog" in refused.content.decode()
+    assert "The agent was deleted in the meantime" in refused.content.decode()
 
 
 def test_a_dialog_of_the_same_agent_is_accepted(publisher):
