@@ -19,6 +19,7 @@ MAX_METADATA_KB = 16
 MEMORY_NAMES = frozenset({"thread", "resource", "options", "readOnly"})
 # The parts of a memory that a call can switch off.
 MEMORY_PARTS = ("generateTitle", "semanticRecall", "workingMemory", "observationalMemory")
+SWITCHED_PARTS = ("workingMemory", "observationalMemory")  # those with a member `enabled`, in agents and in calls
 HISTORY = "messageHistory"
 OPTION_NAMES = frozenset({"lastMessages", "readOnly", HISTORY, *MEMORY_PARTS})
 NARROWING_MESSAGE = "A call can only narrow the memory of the agent, so this has no effect. Send false, or omit this."
@@ -85,11 +86,17 @@ def parse_narrowing(memory: JSONMapping) -> JSONObject:
         message = f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false."
         issues.append(Issue("memory.options.lastMessages", message))
     for name in MEMORY_PARTS:
-        if options.get(name) is False:
+        if is_switched_off(name, options.get(name)):
             narrowing[name] = False
     if issues:
         raise ConfigError(issues)
     return narrowing
+
+
+def is_switched_off(name: str, value: object) -> bool:
+    """Return whether a call switches a part of the memory off: by false, or as agents do by `{"enabled": false}`."""
+    is_disabled = name in SWITCHED_PARTS and isinstance(value, dict) and value.get("enabled") is False
+    return value is False or is_disabled  # by ==, 0 is False
 
 
 def read_only_flag(memory: JSONMapping, options: JSONMapping, issues: list[Issue]) -> bool | None:
@@ -111,7 +118,7 @@ def find_widening(body: JSONMapping) -> list[UnknownName]:
     if not isinstance(options, dict):
         return []
     given = {name: options[name] for name in MEMORY_PARTS if options.get(name) is not None}
-    unused = [(name, NARROWING_MESSAGE) for name, value in given.items() if value is not False]  # by ==, 0 is False
+    unused = [(name, NARROWING_MESSAGE) for name, value in given.items() if not is_switched_off(name, value)]
     if options.get(HISTORY) is not None:
         unused.append((HISTORY, HISTORY_MESSAGE))
     path = "memory.options"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_app.models import Message, Thread
+from memory_app.models import Message, Resource, Thread
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO
@@ -71,6 +71,26 @@ def test_a_call_can_only_narrow(caller):
     }
     assert "allows 4 messages" in str(wide["warnings"])
     assert Message.objects.count() == 4
+
+
+@pytest.mark.parametrize("switched_off", [False, {"enabled": False}])
+def test_a_call_can_switch_the_working_memory_off(caller, switched_off):
+    remember(workingMemory=True)
+    text = 'Use updateWorkingMemory {"memory": "Alice"}'
+
+    answer = ask(caller, text, options={"workingMemory": switched_off})
+
+    assert Resource.objects.get().working_memory is None
+    assert answer["warnings"] == []
+
+
+def test_a_part_that_no_agent_switches_off_so_is_a_warning(caller):
+    remember(semanticRecall=True)
+
+    answer = ask(caller, "Hello", options={"semanticRecall": {"enabled": False}, "workingMemory": {"enabled": True}})
+
+    fields = [warning["field"] for warning in answer["warnings"]]
+    assert fields == ["memory.options.semanticRecall", "memory.options.workingMemory"]
 
 
 @pytest.mark.parametrize("form", [{"readOnly": False}, {"options": {"readOnly": False}}])
