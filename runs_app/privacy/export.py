@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import Model, QuerySet
+from django.db.models import F, Model, QuerySet
 
+from access_app.caller import Caller
+from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.role import Role
 from memory_app.models import Message, Observation, Participant, Resource, Thread, Vector, WorkingRevision
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
 from runs_app.privacy.personal_data import ROWS_PER_BATCH
@@ -64,6 +67,15 @@ RUN = ExportedRows(
     [
         *("id", "parent_id", "thread__key", "agent_key", "version_number", "requested_by_name"),
         *(*ANSWER_COLUMNS, "usage", "cost", "created_at", "started_at", "finished_at"),
+    ],
+)
+RUN_OF_FORMER_MEMBER = ExportedRows(
+    "run",
+    AgentRun,
+    ["pk"],
+    [
+        *("id", "thread__key", "agent_key", "version_number", "requested_by_name", "messages", "output", "status"),
+        *("finish_reason", "usage", "cost", "created_at", "started_at", "finished_at"),
     ],
 )
 PARTS_OF_THREAD = [
@@ -129,8 +141,11 @@ def to_json(value: object) -> object:
     return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
 
 
-def resource_lines(realm: str, key: str) -> Iterator[str]:
-    """Yield all data of a resource as JSON lines."""
+def resource_lines(realm: str, key: str, reader: Caller | None = None) -> Iterator[str]:
+    """Yield all data of a resource as JSON lines.
+
+    A reader gets only the question and the answer of a run if they have no role for its owner, as in the API.
+    """
     resources = Resource.objects.filter(realm=realm, key=key)
     yield from RESOURCE.lines(resources)
     yield from REVISION.lines(WorkingRevision.objects.filter(resource__in=resources))
@@ -139,15 +154,27 @@ def resource_lines(realm: str, key: str) -> Iterator[str]:
         for part in (*PARTS_OF_THREAD, *added_parts("thread")):
             yield from part.lines(part.model._default_manager.filter(thread=thread), thread=thread.key)
     for run_ids in batches_of_runs(realm, key):
-        yield from run_lines(run_ids)
-    yield from APPROVAL.lines(calls_of(realm, key))
+        yield from run_lines(run_ids, reader)
+    yield from APPROVAL.lines(with_role(calls_of(realm, key), reader))
 
 
-def run_lines(run_ids: Iterable[UUID]) -> Iterator[str]:
-    """Yield runs with all that belongs to them."""
-    yield from RUN.lines(AgentRun.objects.filter(pk__in=run_ids))
+def run_lines(run_ids: Iterable[UUID], reader: Caller | None) -> Iterator[str]:
+    """Yield runs with all that belongs to them, as far as the reader may read it."""
+    runs: QuerySet[Any] = AgentRun.objects.filter(pk__in=run_ids)
+    readable = [*with_role(runs, reader).values_list("pk", flat=True)]
+    yield from RUN.lines(runs.filter(pk__in=readable))
+    # Child runs show how the agents of a team work.
+    others = runs.exclude(pk__in=readable).filter(parent=None)
+    yield from RUN_OF_FORMER_MEMBER.lines(others.annotate(messages=F("input__messages")))
     for part in (*PARTS_OF_RUN, *added_parts("run")):
-        yield from part.lines(part.model._default_manager.filter(run__in=run_ids))
+        yield from part.lines(part.model._default_manager.filter(run__in=readable))
+
+
+def with_role(rows: QuerySet[Any], reader: Caller | None) -> QuerySet[Any]:
+    """Filter to the rows for whose owner the reader has a role. Without a reader, all remain."""
+    if reader is None or has_role_everywhere(reader, Role.VIEWER):
+        return rows
+    return rows.filter(owner_id__in=owner_ids_for(reader))
 
 
 def batches_of_runs(realm: str, key: str) -> Iterator[list[UUID]]:

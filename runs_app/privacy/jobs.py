@@ -36,14 +36,15 @@ def start_forgetting(user: User, realm: str, resource: str) -> Job:
 
 @job_handler(EXPORT_RESOURCE, "Export of the data of a resource")
 def export_resource(job: Job) -> JSONObject:
-    """Write all data of a resource into a file of JSON lines."""
+    """Write all data of a resource, as far as its user may read it, into a file of JSON lines."""
     user = job.requested_by
     if user is None:
         return {}
     size = count = 0
     max_size = settings.JOB_FILES_PER_USER - limits.used_bytes(user)
+    lines = resource_lines(job.parameters["realm"], job.parameters["resource"], user)
     with temporary_file(f"{job.pk}.jsonl") as file:
-        for count, text in enumerate(resource_lines(job.parameters["realm"], job.parameters["resource"]), 1):
+        for count, text in enumerate(lines, 1):
             size += file.write(f"{text}\n".encode())
             if size > max_size:
                 raise limits.FileQuotaExceeded

@@ -8,13 +8,13 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs_app.runner import run_claimed
 from memory_app.models import Resource, Thread
-from memory_app.realms import resource_digest
+from memory_app.realms import resource_digest, user_realm
 from memory_app.working import values
 from runs_app import tasks  # noqa: F401  registers the handlers
 from runs_app.models import PendingCall
 from runs_app.privacy.jobs import start_resource_export
 from tests.api_client import Caller
-from tests.factories import api_key, member
+from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
@@ -88,3 +88,24 @@ def test_only_the_realm_reaches_a_resource(editor, thread, action):
     assert stranger.post(f"{PATH}/{action}").status_code == 404
     assert (bound.post(f"{PATH}/{action}").status_code, reader.post(f"{PATH}/{action}").status_code) == (403, 403)
     assert Caller(api_key(editor)).post(f"/api/memory/resources/bob/{action}").status_code == 404
+
+
+@pytest.mark.parametrize("is_member", [True, False])
+def test_an_export_has_only_questions_and_answers_of_a_team_that_the_user_left(is_member):
+    user = member("editor", "support")
+    run = RunFactory(agent=AgentFactory(owner_id="support"), requested_by=user, prompt="Hello")
+    RunFactory(agent=run.agent, requested_by=user, parent=run, root_id=run.pk, output="inner")
+    PendingCallFactory(run=run, requested_by=user)
+    job = start_resource_export(user, user_realm(user.pk), user_realm(user.pk))
+    if not is_member:
+        user.memberships.all().delete()
+
+    run_claimed(str(job.pk))
+
+    answer = Caller(api_key(user)).client.get(f"/api/jobs/{job.pk}/file")
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
+    types = ["run", *["run"] * is_member, *["runEvent"] * 4 * is_member, *["approval"] * is_member]
+    assert [line["type"] for line in lines] == types
+    messages = lines[0]["input"]["messages"] if is_member else lines[0]["messages"]
+    assert (messages[0]["content"][0]["text"], lines[0]["output"]) == ("Hello", "Good day.")
+    assert ("input" in lines[0], "warnings" in lines[0]) == (is_member, is_member)
