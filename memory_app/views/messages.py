@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
+
+from access_app.caller import Caller
 from agentcms.wire.timestamps import parse_timestamp
+from agents_app.models import Agent
 from memory_app.history.signal_markup import Signal, attribute_text
 from memory_app.history.signal_payloads import ERROR, signal_of
 from memory_app.history.signals import QUEUED
@@ -39,14 +43,15 @@ class ThreadEntry:
         return f"{len(self.parts)} {self.note} {self.error}".strip()
 
 
-def build_message_entries(thread: Thread, heads: Collection[int]) -> list[ThreadEntry]:
-    """Return the messages that begin with these rows, in order."""
+def build_message_entries(thread: Thread, heads: Collection[int], user: Caller) -> list[ThreadEntry]:
+    """Return the messages that begin with these rows, in order, as a user sees them."""
     rows = [*thread.messages.filter(head_number__in=heads).order_by("number")]
     firsts: dict[int, Message] = {}
     for row in rows:
         firsts.setdefault(row.head_number or row.number, row)
     roles = {row.user_id: row.functional_role for row in Participant.objects.filter(thread=thread)}
-    agents = agent_names({row.run_id for row in firsts.values() if row.role == Message.Role.ASSISTANT and row.run_id})
+    run_ids = {row.run_id for row in firsts.values() if row.role == Message.Role.ASSISTANT and row.run_id}
+    agents = agent_names(run_ids, user)
     own_agent = thread.agent.name if thread.agent else thread.agent_key  # of messages that no run has written
     return [
         build_message_entry(row, message, roles, agents.get(row.run_id, "") if row.run_id else own_agent)
@@ -54,9 +59,14 @@ def build_message_entries(thread: Thread, heads: Collection[int]) -> list[Thread
     ]
 
 
-def agent_names(run_ids: Collection[UUID]) -> dict[UUID, str]:
-    """Return the name of the agent of each run, as far as the runs are stored."""
-    runs = AgentRun.objects.filter(pk__in=run_ids).values_list("pk", "agent_key", "agent__name") if run_ids else ()
+def agent_names(run_ids: Collection[UUID], user: Caller) -> dict[UUID, str]:
+    """Return the name of the agent of each run, or the ID of one that the user may not see.
+
+    Runs that are not stored any more are left out.
+    """
+    visible_names = Agent.objects.for_user(user).filter(pk=OuterRef("agent_id")).values("name")
+    stored = AgentRun.objects.filter(pk__in=run_ids)
+    runs = stored.values_list("pk", "agent_key", Subquery(visible_names)) if run_ids else ()
     return {run_id: name or key for run_id, key, name in runs}
 
 

@@ -50,7 +50,7 @@ def messages_context(request: HttpRequest, thread: Thread, page_number: str | in
         "thread": thread,
         "page": page,
         "query": urlencode({"realm": request.GET["realm"]}) if request.GET.get("realm") else "",
-        "entries": build_message_entries(thread, [*page]),
+        "entries": build_message_entries(thread, [*page], request.user),
         "active": active_runs(request, thread) if is_newest else [],
         "live_url": thread_url(request, thread, "live") if is_newest else "",
         "state": state,

@@ -47,12 +47,13 @@ EXPORT_BATCH = 500
 def thread_list(request: HttpRequest) -> HttpResponse:
     """List the user's threads, or those of an agent that the user may publish, the latest first."""
     agent_id, search = request.GET.get("agent", ""), request.GET.get("q", "").strip()
-    threads = find_threads(request, agent_id, search)
-    # Not joined: the database would compare the columns of the agents to find distinct rows.
-    threads = threads.prefetch_related(Prefetch("agent", Agent.objects.only("name")), "user")
+    # Not joined: the database would compare the columns of the agents to find distinct rows. Of a team that the user
+    # has left, an agent has no name here, as on the page of the thread.
+    agents = Prefetch("agent", Agent.objects.for_user(request.user).only("name"))
+    threads = find_threads(request, agent_id, search).select_related(None).prefetch_related(agents, "user")
     heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
-    newest = threads.order_by("-updated_at", "-pk")
-    page: Page[Thread] = Paginator(newest, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    pages = Paginator(threads.order_by("-updated_at", "-pk"), ROWS_PER_PAGE)
+    page: Page[Thread] = pages.get_page(request.GET.get("page"))
     # Not annotated above: the join with the participants would count each message several times.
     counts = dict(
         Thread.objects.filter(pk__in=[thread.pk for thread in page]).annotate(n=heads).values_list("pk", "n")

@@ -11,6 +11,7 @@ from memory_app.models import Thread
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +47,20 @@ def test_a_user_reads_exports_and_deletes_an_own_thread(client, ann, thread):
     assert client.post(reverse("threads:delete", args=["t"])).status_code == 302
     assert not Thread.objects.exists()
     assert "No conversations yet" in client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize("is_member", [True, False])
+def test_a_user_who_left_the_team_sees_the_id_of_the_agent_only(client, ann, thread, is_member):
+    run = RunFactory(agent=thread.agent, requested_by=ann, thread=thread)
+    thread.messages.filter(role="assistant").update(run_id=run.pk)
+    if not is_member:
+        ann.memberships.all().delete()
+    client.force_login(ann)
+
+    texts = [client.get(url).text for url in (LIST, reverse("threads:view", args=["t"]))]
+
+    assert ["Concierge" in text for text in texts] == [is_member] * 2
+    assert is_member or all("concierge" in text for text in texts)
 
 
 @pytest.mark.parametrize(("search", "is_found"), [("colOUR", True), ("t", True), ("shapes", False)])
@@ -118,7 +133,7 @@ def test_the_own_resource_of_a_user_is_shown_by_name(client, ann, django_assert_
         add_thread(ann, key=f"of-{agent.pk}", resource=f"u{ann.pk}", texts=texts, agent=agent, agent_key=agent.pk)
     client.force_login(ann)
 
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(9):
         listed = client.get(LIST).content.decode()
     page = client.get(reverse("threads:view", args=[f"of-{agents[0].pk}"])).content.decode()
 
