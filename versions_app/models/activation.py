@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
+from agents_app.editing.archive_guard import reject_archived
 from agents_app.editing.change_context import Source, change, current_change
 from agents_app.models import Agent
 from agents_app.models.agent import copy_fields
@@ -69,6 +70,7 @@ class Activation(models.Model):
 
     def undo_locked(self, row: Agent) -> AgentVersion:
         """Do what `undo` does for a row that `get_locked()` locked in this transaction."""
+        reject_archived(row)
         # Only the newest: an older move says nothing about what is live now.
         if row.activations.values_list("pk", flat=True).first() != self.pk:
             raise CannotUndo(LIVE_MOVED_SINCE_MESSAGE, code="moved")
