@@ -1,6 +1,7 @@
 """Pages of release gates: managers make, change, lower and delete them, and go around them with a reason."""
 
 import uuid
+from functools import partial
 
 import pytest
 from django.urls import reverse
@@ -8,10 +9,11 @@ from django.utils import timezone
 
 from agents_app.editing.change_context import change
 from evals_app.models import Dataset, Experiment, ReleaseGate
+from tests.concurrently import run_concurrently
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import experiment_of, live_number
 from tests.factories import AgentFactory, member
-from tests.page_client import editor_form
+from tests.page_client import browser, editor_form
 from versions_app.views.publish import NO_REASON_MESSAGE
 
 pytestmark = pytest.mark.django_db
@@ -172,6 +174,16 @@ def test_a_second_click_shows_the_experiment_of_the_first(client, manager, agent
     urls = {client.post(path.format(pk)).url for pk in (gate.pk, gate.pk, other.pk)}
 
     assert urls == {f"/experiments/{Experiment.objects.get().pk}"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_clicks_at_once_start_one_experiment(agent, draft):
+    path = f"/agents/concierge/gates/{agent.gates.get().pk}/run"
+    users = [member("manager", "support") for _ in range(3)]
+
+    answers = run_concurrently([partial(browser(user).post, path) for user in users])
+
+    assert {answer.url for answer in answers} == {f"/experiments/{Experiment.objects.get().pk}"}
 
 
 def test_the_button_runs_a_newer_draft_beside_a_running_experiment(client, manager, agent, draft):
