@@ -27,7 +27,7 @@ from access_app.teams import team_choices
 
 User = get_user_model()
 
-MANY_TEAMS_PLACEHOLDER = "team: and the ID of the team, or nothing for nobody"
+MANY_TEAMS_HELP = "Enter team: and the ID of the team, such as team:support. Blank: the conversations of its user."
 KEY_FIELDS = ("user", "name", "role", "expires_at")
 SCOPE_FIELDS = ("realm_owner", "resource", "context")  # of an API key
 # Not the columns `role` and `realm_owner`: a blank one is a value, and the page would show a dash as for none.
@@ -60,7 +60,8 @@ class ApiKeyForm(forms.ModelForm):
             realm_owner: Any = self.fields["realm_owner"]
             realm_owner.choices = [("", "nobody: the conversations of its user"), *teams]
             if len(teams) > admin_access.MAX_OFFERED_TEAMS:
-                realm_owner.widget = AdminTextInputWidget({"placeholder": MANY_TEAMS_PLACEHOLDER})
+                realm_owner.widget = AdminTextInputWidget()
+                realm_owner.help_text = f"{realm_owner.help_text} {MANY_TEAMS_HELP}"
 
     def clean_realm_owner(self) -> str | None:
         choice: str = self.cleaned_data["realm_owner"]

@@ -72,6 +72,7 @@ def test_a_key_serves_the_end_users_of_the_entered_team(browser):
     fields = {"user": user.pk, "name": "Shop", "role": ""}
     path = reverse("admin:access_app_apikey_add")
 
+    assert "Enter team: and the ID of the team" in browser.get(path).content.decode()
     refused = browser.post(path, fields | {"realm_owner": "team:suport"}).content.decode()
     browser.post(path, fields | {"realm_owner": "team:support"})
 
