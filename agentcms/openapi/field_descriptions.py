@@ -51,6 +51,8 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "deletedBy": "Who deleted the agent. Null for the system.",
     "dependents": "The agents that you may see.",
     "description": "What the agent is for.",
+    "McpToolChoice.description": "What the model reads about the tool instead of the server's own description.",
+    "VariableSchema.description": "What the variable is for.",
     "details": "Every path that differs.",
     "diffs": "Every field that differs, with both values.",
     "durable": "Whether runs continue in another process when their own stops: true, false, or a limit of steps.",

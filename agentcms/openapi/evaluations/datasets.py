@@ -159,6 +159,7 @@ DATASET_EXAMPLES: dict[str, JSONObject] = {
     "deleteDatasetItems": {"itemIds": ["01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"]},
 }
 DATASET_FIELDS: dict[str, str] = {
+    "description": "What the dataset is for.",
     "Dataset.version": "The number of changes of items.",
     "datasets": "The datasets of the page.",
     "DatasetItemPage.items": "The items of the page.",

@@ -200,6 +200,7 @@ EXPERIMENT_EXAMPLES: dict[str, JSONObject] = {
     },
 }
 EXPERIMENT_FIELDS: dict[str, str] = {
+    "description": "What the experiment is for.",
     "differingScorerVersions": "The versions, by scorer, where the two experiments were scored by different ones.",
     "experiments": "The experiments of the page.",
     "experimentId": "The ID of the experiment.",

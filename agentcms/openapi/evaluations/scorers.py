@@ -204,6 +204,7 @@ SCORER_EXAMPLES: dict[str, JSONObject] = {
     },
 }
 SCORER_FIELDS: dict[str, str] = {
+    "description": "What the scorer measures.",
     "presetConfig": "The settings of a check, a trajectory or a pipeline.",
     "scoreRange": "The lowest and the highest score of a judge.",
     "passThreshold": "The score from which an answer passes.",

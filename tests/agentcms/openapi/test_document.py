@@ -69,6 +69,16 @@ def test_a_field_has_the_text_of_its_own_section():
     assert "messages" in schemas["MemoryResults"]["properties"]["results"]["description"]
     assert "results of the page" in schemas["ExperimentResultPage"]["properties"]["results"]["description"]
     assert "ACP_COMMANDS" in schemas["AcpAgentCreate"]["properties"]["commandKey"]["description"]
+    described = {
+        kind: schemas[f"{kind}Create"]["properties"]["description"]["description"]
+        for kind in ("Agent", "Dataset", "Experiment", "Scorer")
+    }
+    assert described == {
+        "Agent": "What the agent is for.",
+        "Dataset": "What the dataset is for.",
+        "Experiment": "What the experiment is for.",
+        "Scorer": "What the scorer measures.",
+    }
 
 
 # Responses in the forms of the published client and of the registry, which have no size.
