@@ -189,17 +189,17 @@ def _figures_of(scorers: JSONObject, keys: Iterable[str]) -> list[JSONObject]:
 
 
 def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
-    """Return whether the gate scorers of an experiment gave each answer the best score, and its bars are met.
+    """Return whether the gate scorers of an experiment gave each item the best score, and its bars are met.
 
-    Blank without gate scorers and bars.
+    Items that failed have no score, so neither holds with them. Blank without gate scorers and bars.
     """
     gates = experiment.gate_scorers or []
     if not (experiment.bars or gates):
         return ""
-    scorers = summary["scorers"]
-    if not all(is_perfect(figures) for figures in _figures_of(scorers, gates)):
+    scorers, has_failed = summary["scorers"], experiment.failed_count > 0
+    if gates and (has_failed or not all(is_perfect(figures) for figures in _figures_of(scorers, gates))):
         return Experiment.Verdict.FAILED
-    are_scored = not any(figures.get("errors") for figures in _figures_of(scorers, experiment.bars))
+    are_scored = not (has_failed or any(figures.get("errors") for figures in _figures_of(scorers, experiment.bars)))
     is_met = are_scored and all(meets_bar(scorers.get(key, {}), bar) for key, bar in experiment.bars.items())
     return Experiment.Verdict.PASSED if is_met else Experiment.Verdict.SCORED
 

@@ -481,6 +481,18 @@ def test_a_gate_scorer_must_give_each_answer_a_1(editor, agent):
         new_experiment(good, editor, agent, scorerIds=["exact"], gateScorers=["cites-source"])
 
 
+@pytest.mark.parametrize(
+    ("judged_by", "verdict"), [({"gateScorers": ["exact"]}, "failed"), ({"bars": {"exact": 1}}, "scored")]
+)
+def test_an_experiment_with_failed_items_has_not_passed(editor, agent, judged_by, verdict):
+    items = {"input": "One", "ground_truth": SAID.format("One")}, {"input": "Two", "scorer_keys": ["unknown"]}
+    dataset = make_dataset(*items, scorer_keys=["exact"])
+
+    experiment = run_experiment(dataset, editor, agent, **judged_by)
+
+    assert (experiment.status, experiment.failed_count, experiment.verdict) == ("completed", 1, verdict)
+
+
 @pytest.mark.parametrize("scorers", [{}, {"scorerIds": ["exact"]}])
 @pytest.mark.parametrize("named", [{"bars": {"cites-source": 0.5}}, {"gateScorers": ["cites-source"]}])
 def test_a_bar_of_a_scorer_that_scores_no_answer_runs_nothing_and_is_named(editor, agent, scorers, named):
