@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from access_app.permissions import SHARED_OWNER, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role, RoleRequired
-from agentcms.api.etags import allows_change
+from agentcms.api.etags import allows_change, named_etags
 from agentcms.errors import NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.required_role import note_required_role
@@ -44,11 +44,19 @@ def lock_changeable_server(request: Request, key: str) -> McpServer:
     if row is None:
         raise server_not_found(key)
     require_manager(request, row)
-    # A failure to list the tools since the server was read is nothing that a change could undo.
-    if not any(allows_change(request, etag) for etag in (record_etag(row), client_etag(row))):
+    if not allows_server_change(request, row):
         message = f"The MCP server '{row.title}' was changed at {format_timestamp(row.updated_at)}. Read it again."
         raise PreconditionFailed(message, client_etag(row))
     return row
+
+
+def allows_server_change(request: Request, row: McpServer) -> bool:
+    """Return whether `If-Match` allows a change of a server. The part about a failure to list its tools is ignored."""
+    state = record_etag(row)
+    # A failure is nothing that a change could undo, whether it came, or became another one, since the server was read.
+    with_failure = state.strip('"') + "."
+    tags = named_etags(request.META.get("HTTP_IF_MATCH", ""))
+    return allows_change(request, state) or any(tag.startswith(with_failure) for tag in tags)
 
 
 def require_manager(request: Request, row: McpServer) -> None:

@@ -54,6 +54,16 @@ def test_a_failure_to_list_tools_is_sent_but_makes_no_change_stale(manager):
     assert manager.patch(CLIENT, {"name": "Bureau"}, If_Match=read).status_code == 200
 
 
+def test_another_failure_to_list_tools_makes_no_change_stale(manager):
+    manager.post(CLIENTS, body())
+    McpServer.objects.update(list_error="The server did not answer.")
+    read = manager.get(CLIENT).headers["ETag"]
+    McpServer.objects.update(list_error="The server refused the connection.")
+
+    assert manager.patch(CLIENT, {"name": "Bureau"}, If_Match=read).status_code == 200
+    assert manager.patch(CLIENT, {"name": "Desk"}, If_Match=read).status_code == 412
+
+
 def test_a_repeated_request_creates_one_server_and_one_job(manager):
     first = manager.post(CLIENTS, body(), Idempotency_Key="k")
     again = manager.post(CLIENTS, body(), Idempotency_Key="k")
