@@ -24,7 +24,14 @@ from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
 from agents_app.forms.actions import ArchiveForm, ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, selectable_owners
+from agents_app.views.access import (
+    GET_POST,
+    get_agent,
+    lock_agent,
+    missing_role_message,
+    reject_replaced,
+    selectable_owners,
+)
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.models import DeletedAgent
 
@@ -129,7 +136,12 @@ def save_owner(request: HttpRequest, agent: Agent, form: ChangeOwnerForm) -> boo
 def render_confirmation(
     request: HttpRequest, agent: Agent, form: Form, title: str, body: str, button: dict[str, str], **extra: Any
 ) -> HttpResponse:
-    """Render the dialog of an action with its form, and its errors if the form was sent."""
+    """Render the dialog of an action with its form, and its errors if the form was sent.
+
+    Raise AgentReplaced if it was sent for another agent.
+    """
+    # Rendered with its errors, the form would have the key of this agent, and would be accepted when sent again.
+    reject_replaced(request, agent)
     context = {
         "agent": agent,
         "back": reverse("agents:edit", args=[agent.pk]),

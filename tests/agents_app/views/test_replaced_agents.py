@@ -11,8 +11,10 @@ pytestmark = pytest.mark.django_db
 
 DIALOGS = [
     ("agents:delete", (), {"typed": "Concierge"}),
+    ("agents:delete", (), {"typed": "Not its name"}),
     ("agents:archive", (), {}),
     ("agents:change_owner", (), {"owner_id": ""}),
+    ("agents:change_owner", (), {"owner_id": "nobody"}),
     ("versions:activate", (1,), {}),
     ("versions:restore", (1,), {"publish": "yes"}),
     ("versions:delete", (1,), {}),
