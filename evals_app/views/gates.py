@@ -159,7 +159,9 @@ def find_running(
         target_type=Experiment.Target.AGENT,
         target_id=version.agent_id,
         version_id=version.pk,
+        # No gate accepts results that a program submits.
         is_external=False,
+        has_submitted_results=False,
         cancel_requested_at=None,
     )
     return next((row for row in rows.order_by("-created_at") if {*scorers} <= {*(row.scorer_keys or ())}), None)

@@ -197,6 +197,16 @@ def test_the_button_runs_a_newer_draft_beside_a_running_experiment(client, manag
     assert {*Experiment.objects.values_list("version_number", flat=True)} == {2, 3}
 
 
+def test_the_button_starts_its_own_experiment_beside_one_with_submitted_results(client, manager, agent, draft):
+    path = f"/agents/concierge/gates/{agent.gates.get().pk}/run"
+    client.post(path)
+    Experiment.objects.update(has_submitted_results=True)
+
+    client.post(path)
+
+    assert Experiment.objects.count() == 2
+
+
 def test_the_button_says_why_the_draft_cannot_answer(client, manager, agent, draft):
     agent.edit({"model": {"provider": "anthropic", "name": "claude"}})
 
