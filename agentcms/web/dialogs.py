@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Protocol
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
 from agentcms.web.template_context import TemplateContext
+
+REPLACED_MESSAGE = (
+    "It was deleted in the meantime, and this one was created with its ID. "
+    "Nothing was changed. Look at it before you try again."
+)
+
+
+class StampedRow(Protocol):
+    """A row whose time of creation tells it from others that had its ID before."""
+
+    created_at: datetime
+
+
+def row_stamp(row: StampedRow) -> str:
+    """Return what the form of a dialog sends as `row_stamp`, so that it does nothing to another row of the same ID."""
+    return row.created_at.isoformat()
+
+
+def replaced_reason(request: HttpRequest, row: StampedRow) -> str:
+    """Return that the form of a dialog was opened for another row of the same ID, or a blank text."""
+    stamp = row_stamp(row)
+    return REPLACED_MESSAGE if request.POST.get("row_stamp", stamp) != stamp else ""
 
 
 def render_dialog(

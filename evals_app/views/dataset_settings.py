@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.role import Role
 from agentcms.errors import Conflict
-from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.post_transactions import atomic_post
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -91,7 +91,7 @@ def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Delete a dataset with its items and experiments, after a question."""
     dataset = get_page_dataset(request, dataset_id, Role.PUBLISHER)
     back = reverse("evals:dataset", args=[dataset.pk])
-    why_not = GATE_MESSAGE if dataset.gates.exists() else ""
+    why_not = replaced_reason(request, dataset) or (GATE_MESSAGE if dataset.gates.exists() else "")
     if request.method == "POST" and not why_not:
         try:
             delete_with_experiments(dataset)
@@ -104,6 +104,7 @@ def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "nav": "evals",
         "title": f"Delete “{dataset.name}”?",
         "body": "evals/_delete_dataset.html",
+        "row_stamp": row_stamp(dataset),
         "dataset": dataset,
         "experiment_count": dataset.experiments.count(),
         "why_not": why_not,

@@ -18,7 +18,7 @@ from access_app.permissions import granted_covers, require_granted_role, require
 from access_app.role import Role, RoleRequired
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
-from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.schema import ConfigError
@@ -131,7 +131,7 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
 def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
     """Delete a scorer with its versions, after a question that names the agents that use it."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)
-    name, why_not = row.name, changes.reason_to_keep(row)
+    name, why_not = row.name, replaced_reason(request, row) or changes.reason_to_keep(row)
     if request.method == "POST" and not why_not:
         try:
             changes.delete_scorer(row.pk)
@@ -145,6 +145,7 @@ def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
         "nav": "evals",
         "title": f"Delete “{name}”?",
         "body": "evals/_delete_scorer.html",
+        "row_stamp": row_stamp(row),
         "version_count": row.versions.count(),
         "agent_names": name_agents(listed_agents(request.user, agents)),
         "why_not": why_not,

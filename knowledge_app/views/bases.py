@@ -18,7 +18,7 @@ from access_app.role import Role
 from agentcms.db.locks import reserve_new_key
 from agentcms.db.text_conditions import contains_text
 from agentcms.errors import ApiError, Conflict, NotFound
-from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.sub_agents import listed_agents, name_agents
@@ -192,7 +192,8 @@ def reindex(request: HttpRequest, key: str) -> HttpResponse:
 def delete(request: HttpRequest, key: str) -> HttpResponse:
     """Delete a base with its documents, after a question that names the agents that search it."""
     base = get_page_base(request, key, Role.PUBLISHER)
-    if request.method == "POST":
+    why_not = replaced_reason(request, base)
+    if request.method == "POST" and not why_not:
         base.delete()
         messages.success(request, f"{base.name} was deleted.")
         return redirect_page(request, reverse("knowledge:list"))
@@ -201,10 +202,12 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
         "nav": "knowledge",
         "title": f"Delete “{base.name}”?",
         "body": "knowledge/_delete.html",
+        "row_stamp": row_stamp(base),
         "base": base,
         "document_count": base.documents.count(),
         "agent_names": names,
+        "why_not": why_not,
         "buttons": [{"label": f"Delete {base.name}", "kind": "danger"}],
         "back": reverse("knowledge:view", args=[base.key]),
     }
-    return render_dialog(request, context)
+    return render_dialog(request, context, 409 if request.method == "POST" else 200)

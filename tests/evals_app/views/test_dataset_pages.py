@@ -11,6 +11,7 @@ from evals_app.models import Dataset, ItemVersion, ReleaseGate
 from evals_app.views import dataset_settings, items
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, MembershipFactory, member
+from tests.form_submission import form_data
 
 pytestmark = pytest.mark.django_db
 
@@ -288,6 +289,17 @@ def test_a_dataset_is_archived_unarchived_and_deleted(client, publisher, support
     assert "cannot be undone" in text(client.get(f"{ONE}/delete", headers=HTMX))
     assert client.post(f"{ONE}/delete").url == "/datasets"
     assert not Dataset.objects.exists()
+
+
+def test_the_dialog_of_another_dataset_with_the_id_deletes_nothing(client, publisher, support):
+    form = form_data(text(client.get(f"{ONE}/delete", headers=HTMX)))
+    support.delete()
+    make_dataset(owner_id="support")
+
+    refused = text(client.post(f"{ONE}/delete", form, headers=HTMX), 409)
+
+    assert "It was deleted in the meantime, and this one was created with its ID." in refused
+    assert Dataset.objects.exists()
 
 
 def test_a_purge_asks_first_and_is_logged(client, publisher, support):

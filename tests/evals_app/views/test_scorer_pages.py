@@ -12,6 +12,7 @@ from evals_app.scorers.changes import create_scorer
 from runs_app.events.streams import StreamSlot
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, member
+from tests.form_submission import form_data
 from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -156,6 +157,18 @@ def test_a_scorer_is_deleted_after_a_question_that_names_its_agents(client, publ
     assert "These agents use it and will run without it: <bdi>&#x27;clerk&#x27;</bdi>." in question
     assert "Refunds was deleted." in text(deleted)
     assert not Scorer.objects.exists()
+
+
+def test_the_dialog_of_another_scorer_with_the_id_deletes_nothing(client, publisher, refunds):
+    form, snapshot = form_data(text(client.get("/scorers/refunds/delete"))), refunds.configuration
+    changes.delete_scorer("refunds")
+    create_scorer(snapshot, owner_id="support", author="bob", id="refunds")
+
+    refused = text(client.post("/scorers/refunds/delete", form), 409)
+
+    assert "It was deleted in the meantime, and this one was created with its ID." in refused
+    assert Scorer.objects.exists()
+    assert client.post("/scorers/refunds/delete", form_data(refused)).status_code == 302
 
 
 def test_a_scorer_of_a_gate_is_not_deleted(client, publisher, refunds):

@@ -14,6 +14,7 @@ from knowledge_app.models.knowledge_base import KnowledgeBaseQuerySet
 from knowledge_app.views import bases
 from knowledge_app.views.bases import create_base
 from tests.factories import AgentFactory, member
+from tests.form_submission import form_data
 from tests.knowledge_app.conftest import make_base, run_jobs
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +85,19 @@ def test_a_publisher_creates_changes_and_deletes_a_base(db):
     assert "run without it: <bdi>&#x27;clerk&#x27;</bdi>." in question
     assert publisher.post(f"{PAGE}/delete").headers["Location"] == "/knowledge"
     assert not KnowledgeBase.objects.exists()
+
+
+def test_the_dialog_of_another_base_with_the_id_deletes_nothing(base):
+    publisher = browser(Role.PUBLISHER)
+    form = form_data(publisher.get(f"{PAGE}/delete").content.decode())
+    base.delete()
+    make_base()
+
+    refused = publisher.post(f"{PAGE}/delete", form)
+
+    assert refused.status_code == 409
+    assert "It was deleted in the meantime, and this one was created with its ID." in refused.text
+    assert KnowledgeBase.objects.exists()
 
 
 def test_settings_that_somebody_changed_meanwhile_are_replaced_only_on_purpose(base):
