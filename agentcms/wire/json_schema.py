@@ -15,10 +15,15 @@ from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import count_values
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.patterns import Pattern, compile_pattern
+from agentcms.wire.schema_references import (
+    MAX_REFERENCE_LENGTH,
+    REFERENCES,
+    missing_reference,
+    reject_broken_references,
+)
 
 if TYPE_CHECKING:
     from jsonschema import SchemaError, ValidationError
-    from referencing.exceptions import Unresolvable
 
 MAX_SCHEMA_KB = 100
 MAX_STEPS = 60_000  # of the validation of one value; half a second or more
@@ -27,9 +32,7 @@ COMPARISONS_IN_A_STEP = 50
 CHARACTERS_IN_A_COMPARISON = 100  # of a text that is searched for a pattern
 VALUE_COMPARISONS = 5  # for a value that is written as JSON
 MAX_QUOTED_LENGTH = 10_000  # characters; quoting a large value again for each of its errors takes a second
-MAX_REFERENCE_LENGTH = 300  # characters of one in a message
 EVALUATED = "unevaluatedProperties"  # the library reads patterns for it with an engine that may take for ever
-REFERENCES = ("$ref", "$dynamicRef")
 Keyword = Callable[[Any, Any, Any, Any], Iterator[Any]]
 
 
@@ -93,6 +96,7 @@ def reject_unusable_schema(schema: JSONMapping) -> None:
             message = f"the pattern '{pattern[:100]}' is not available. Leave out look-around and back references"
             raise ValueError(message) from None
     reject_mixed_properties(schema)
+    reject_broken_references(schema)
 
 
 def reject_mixed_properties(schema: object) -> None:
@@ -170,15 +174,6 @@ def no_schema_message(reference: object) -> str:
     if reference is None:
         return "The schema is not a JSON Schema."
     return f"The schema refers to {str(reference)[:MAX_REFERENCE_LENGTH]}, which is not a JSON Schema."
-
-
-def missing_reference(error: Unresolvable) -> str:
-    """Return the reference of an error as the schema writes it."""
-    # The library leaves out the # before a path, and has a name apart from what is before its #.
-    anchor = getattr(error, "anchor", None)
-    if anchor is not None:
-        return f"{error.ref}#{anchor}"
-    return f"#{error.ref}" if error.ref.startswith("/") else error.ref
 
 
 def message_in_json_terms(error: ValidationError | SchemaError) -> str:

@@ -125,7 +125,7 @@ def dataset_columns(fields: JSONObject) -> JSONObject:
             try:
                 reject_unusable_schema(fields[name])
             except ValueError as error:
-                issues.append(Issue(to_wire(name), f"This is not a JSON Schema: {error}"))
+                issues.append(Issue(to_wire(name), f"This is not a JSON Schema: {error}."))
     if issues:
         raise ConfigError(issues)
     columns = {name: value for name, value in fields.items() if name != "scorer_ids"}

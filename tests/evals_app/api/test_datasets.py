@@ -209,8 +209,24 @@ def test_a_schema_without_an_end_refuses_items_with_a_reason(editor, support):
     assert "without an end" in answer.body["issues"][0]["message"]
 
 
-def test_a_reference_to_a_part_that_is_no_schema_refuses_items_with_a_reason(editor, support):
-    editor.patch(ONE, {"inputSchema": {"$ref": "#/x", "x": {"type": "word"}}})
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"$ref": "#/$defs/order"}, "refers to #/$defs/order, which is not part of it"),
+        ({"$ref": "#/x", "x": {"type": "word"}}, "refers to #/x, which is not a JSON Schema"),
+    ],
+)
+def test_a_schema_with_a_broken_reference_is_refused(editor, support, schema, problem):
+    answer = editor.patch(ONE, {"inputSchema": schema})
+
+    issue = {"field": "inputSchema", "message": f"This is not a JSON Schema: it {problem}."}
+    assert (answer.status_code, answer.body["issues"]) == (400, [issue])
+    assert "inputSchema" not in editor.get(ONE).body
+
+
+def test_a_stored_schema_with_a_broken_reference_refuses_items_with_a_reason(editor, support):
+    """Earlier releases stored them."""
+    Dataset.objects.update(input_schema={"$ref": "#/x", "x": {"type": "word"}})
 
     answer = editor.post(ITEMS, {"input": "One"})
 
