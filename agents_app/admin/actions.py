@@ -179,6 +179,8 @@ class AgentActionsAdmin(AgentRemovalAdmin):
     def render_confirmation(
         self, request: HttpRequest, agent: Agent, form: forms.Form, action: str, text: str
     ) -> HttpResponse:
+        # Rendered with its errors, the form would have the key of this agent, and would be accepted when sent again.
+        reject_replaced(request, agent)
         verb = ACTION_TITLES[action]
         context = {"form": form, "agent": agent, "verb": verb, "text": text}
         return confirmation_page(self, request, "agents_app/act", f"{verb}: {agent.name}", **context)

@@ -41,6 +41,8 @@ class AgentRemovalAdmin(WithoutBulkDeletionMixin, admin.ModelAdmin):
             raise Http404
         if not self.has_delete_permission(request, agent):
             raise PermissionDenied
+        # Before the form, which would have the key of this agent when it is rendered with its errors.
+        reject_replaced(request, agent)
         used_by = dependents_payload(request.user, agent)
         form = DeleteForm(request.POST or None, name=agent.name, is_used=bool(used_by["total"]))
         if form.is_valid():

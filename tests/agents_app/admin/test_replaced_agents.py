@@ -46,3 +46,17 @@ def test_the_page_of_another_agent_changes_nothing(client, page, entered):
     refused = client.post(url, form)
 
     assert (refused.status_code in (200, 409), state(other)) == (True, before)
+
+
+@pytest.mark.parametrize(
+    ("page", "entered"), [("delete", {"typed": "Not its name"}), ("snapshot", {"name": "a" * 500})]
+)
+def test_the_page_of_another_agent_is_refused_although_its_form_is_invalid(client, page, entered):
+    client.force_login(member(Role.PUBLISHER, is_staff=True))
+    agent = with_draft()
+    url = reverse(f"admin:agents_app_agent_{page}", args=[agent.pk])
+    form = form_data(client.get(url).content.decode()).dict() | entered
+    agent.delete()
+    with_draft()
+
+    assert client.post(url, form).status_code == 409
