@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -137,9 +137,14 @@ def run_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpResponse
 def find_or_start_experiment(
     request: HttpRequest, agent: Agent, dataset: Dataset, same: QuerySet[ReleaseGate], gate: ReleaseGate
 ) -> Experiment:
-    """Return the unfinished experiment that serves a gate, or start it. Raise ApiError and ValidationError."""
+    """Return the unfinished experiment that serves a gate, or start it.
+
+    Raise Http404 if the gate was deleted meanwhile, ApiError and ValidationError.
+    """
     # Locked: of two clicks at the same moment, the second waits and finds the experiment of the first.
     locked = same.select_for_update(of=("self",)).order_by("pk")
+    if gate not in locked:  # deleted or changed meanwhile
+        raise Http404
     scorers = [*dict.fromkeys(row.scorer for row in locked)]
     version = version_to_test(agent, gate)
     if (running := find_running(dataset, gate, version, scorers)) is not None:

@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from agents_app.editing.change_context import change
 from evals_app.models import Dataset, Experiment, ReleaseGate
+from evals_app.views import gates
+from evals_app.views.lookups import get_page_dataset
 from tests.concurrently import run_concurrently
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import experiment_of, live_number
@@ -195,6 +197,19 @@ def test_the_button_runs_a_newer_draft_beside_a_running_experiment(client, manag
     client.post(path)
 
     assert {*Experiment.objects.values_list("version_number", flat=True)} == {2, 3}
+
+
+def test_the_button_of_a_gate_that_is_deleted_meanwhile_starts_nothing(client, manager, agent, draft, monkeypatch):
+    path = f"/agents/concierge/gates/{agent.gates.get().pk}/run"
+
+    def delete_gate_first(*args):
+        ReleaseGate.objects.all().delete()
+        return get_page_dataset(*args)
+
+    monkeypatch.setattr(gates, "get_page_dataset", delete_gate_first)
+
+    assert client.post(path).status_code == 404
+    assert not Experiment.objects.exists()
 
 
 def test_the_button_starts_its_own_experiment_beside_one_with_submitted_results(client, manager, agent, draft):
