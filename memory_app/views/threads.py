@@ -21,7 +21,7 @@ from access_app.role import Role
 from agentcms.api.renderers import encode_json
 from agentcms.db.text_conditions import contains_text
 from agentcms.ids import parse_whole_number
-from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.downloads import file_response
 from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent
@@ -151,7 +151,8 @@ def thread_lines(thread: Thread) -> Iterator[bytes]:
 def delete(request: HttpRequest, key: str) -> HttpResponse:
     """Delete one of the user's own threads, after a question."""
     thread = get_object_or_404(Thread, key=key, realm=own_realm(request))
-    if request.method == "POST":
+    why_not = replaced_reason(request, thread)
+    if request.method == "POST" and not why_not:
         # A run outlives its thread, and would go on for nobody.
         for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
             run_ends.cancel_run(run.pk)
@@ -163,7 +164,9 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
         "title": f"Delete “{thread.title or thread.key}”?",
         "body": "threads/_delete.html",
         "thread": thread,
+        "row_stamp": row_stamp(thread),
+        "why_not": why_not,
         "buttons": [{"label": "Delete the conversation", "kind": "danger"}],
         "back": reverse("threads:view", args=[thread.key]),
     }
-    return render_dialog(request, context)
+    return render_dialog(request, context, 409 if request.method == "POST" else 200)

@@ -10,6 +10,7 @@ from agents_app.models import Agent
 from memory_app.models import Thread
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.form_submission import form_data
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import RunFactory
 
@@ -47,6 +48,20 @@ def test_a_user_reads_exports_and_deletes_an_own_thread(client, ann, thread):
     assert client.post(reverse("threads:delete", args=["t"])).status_code == 302
     assert not Thread.objects.exists()
     assert "No conversations yet" in client.get(LIST).content.decode()
+
+
+def test_the_dialog_of_another_thread_with_the_id_deletes_nothing(client, ann, thread):
+    client.force_login(ann)
+    url = reverse("threads:delete", args=["t"])
+    form = form_data(client.get(url).content.decode())
+    thread.delete()
+    add_thread(ann, "t")
+
+    refused = client.post(url, form)
+
+    assert refused.status_code == 409
+    assert "It was deleted in the meantime, and this one was created with its ID." in refused.content.decode()
+    assert Thread.objects.exists()
 
 
 @pytest.mark.parametrize("is_member", [True, False])
