@@ -1,6 +1,7 @@
 """Fixtures of tests of ACP agents."""
 
 import asyncio
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from tools_app.models import AcpAgent
 from tools_app.programs.sandbox import is_sandbox_available
 
 PROGRAM = Path(__file__).parent.parent.parent / "acp_agent.py"
+task_numbers = itertools.count()
 BOXED = "boxed" if is_sandbox_available() else "bare"
 
 
@@ -99,8 +101,17 @@ async def end_all(pool):
         await asyncio.wait(process._endings)
 
 
+def sleeping_task():
+    """Return a task by which an agent starts a program that sleeps, and the command line of only this program.
+
+    Other copies of the tests may run on the same machine.
+    """
+    seconds = 1000 * os.getpid() + next(task_numbers)
+    return f"hang {seconds}", f"sleep\x00{seconds}\x00"
+
+
 def processes(text):
-    """Return the IDs of the processes below this one whose command line contains a text."""
+    """Return the IDs of the other processes whose command line contains a text."""
     ids = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.factories import UserFactory
 from tests.memory_app.conftest import add_thread
-from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
+from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes, sleeping_task
 from tests.tools_app.acp.test_processes import until
 from tools_app.acp import sessions
 from tools_app.acp.errors import AcpError
@@ -30,10 +30,11 @@ def quick_checks(monkeypatch):
 def test_a_prompt_that_waited_uses_the_record_as_it_is_now(conversation, settings):
     """Another value of a secret, and a policy that allows less."""
     row = create_agent(environment={"TOKEN": "first"})
+    hang, sleep = sleeping_task()
 
     async def converse():
-        hanging = asyncio.ensure_future(conversation.send("hang 3011"))
-        await until(lambda: processes("sleep\x003011"))
+        hanging = asyncio.ensure_future(conversation.send(hang))
+        await until(lambda: processes(sleep))
         waiting = [
             asyncio.ensure_future(conversation.send(task)) for task in ("environment TOKEN", "write a.txt hello")
         ]
@@ -82,14 +83,15 @@ def apply_change(row, change):
 )
 def test_a_prompt_ends_when_its_agent_is_switched_off(conversation, quick_checks, change, reason):
     row = create_agent()
+    hang, sleep = sleeping_task()
 
     async def converse():
-        hanging = asyncio.ensure_future(conversation.send("hang 3013"))
-        await until(lambda: processes("sleep\x003013"))
+        hanging = asyncio.ensure_future(conversation.send(hang))
+        await until(lambda: processes(sleep))
         await asyncio.to_thread(apply_change, row, change)
         with pytest.raises(AcpError) as error:
             await asyncio.wait_for(hanging, 20)
-        await until(lambda: not processes("sleep\x003013"), 20)
+        await until(lambda: not processes(sleep), 20)
         await end_all(agent_pool())
         return str(error.value)
 

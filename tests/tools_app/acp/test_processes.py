@@ -1,6 +1,7 @@
 """The processes of ACP agents: how many there are, and how long each starts and idles."""
 
 import asyncio
+import os
 import sys
 from unittest.mock import AsyncMock, Mock
 
@@ -10,7 +11,7 @@ from django.db import OperationalError
 from runs_app.engine.thread_pools import run_db
 from tests.factories import UserFactory
 from tests.memory_app.conftest import add_thread
-from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
+from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes, sleeping_task
 from tools_app.acp import sessions
 from tools_app.acp.connection import process
 from tools_app.acp.connection.process import AgentProcess
@@ -85,7 +86,8 @@ def test_a_program_ends_whose_session_cannot_be_stored(conversations, settings, 
 
 
 def test_a_program_ends_that_closed_its_output_before_its_start_was_cancelled(settings, monkeypatch):
-    argv = [sys.executable, "-c", "import os, time; os.close(1); time.sleep(3017)"]
+    sleep = f"time.sleep(1{os.getpid()})"
+    argv = [sys.executable, "-c", f"import os, time; os.close(1); {sleep}"]
     settings.ACP_COMMANDS = {"mute": {"argv": argv, "sandbox": "none"}}
     create_agent(command_key="mute")
     monkeypatch.setattr(process, "END_TIMEOUT", 30)
@@ -104,7 +106,7 @@ def test_a_program_ends_that_closed_its_output_before_its_start_was_cancelled(se
         await asyncio.sleep(0)
         sending.cancel()
         await asyncio.wait([sending])
-        await until(lambda: not processes("time.sleep(3017)"), 20)
+        await until(lambda: not processes(sleep), 20)
 
     asyncio.run(converse())
 
@@ -130,10 +132,11 @@ def test_the_least_recently_used_process_ends_where_there_are_too_many(conversat
 def test_a_prompt_waits_while_all_processes_are_in_use(conversations, monkeypatch):
     monkeypatch.setattr(sessions, "MAX_ACP_PROCESSES", 1)
     first, second = conversations
+    hang, sleep = sleeping_task()
 
     async def converse():
-        hanging = asyncio.ensure_future(first.send("hang 3005"))
-        await until(lambda: processes("sleep\x003005"))
+        hanging = asyncio.ensure_future(first.send(hang))
+        await until(lambda: processes(sleep))
         waiting = asyncio.ensure_future(second.send("echo b"))
         await asyncio.wait([waiting], timeout=0.5)
         count, has_waited = len(agent_pool().entries), not waiting.done()
@@ -158,10 +161,11 @@ def test_a_prompt_that_waited_is_given_to_no_agent_that_was_switched_off_meanwhi
     first, second = conversations
     row = AcpAgent.objects.get()
     row.is_enabled = False
+    hang, sleep = sleeping_task()
 
     async def converse():
-        hanging = asyncio.ensure_future(first.send("hang 3007"))
-        await until(lambda: processes("sleep\x003007"))
+        hanging = asyncio.ensure_future(first.send(hang))
+        await until(lambda: processes(sleep))
         waiting = asyncio.ensure_future((first if is_same else second).send("echo b"))
         await asyncio.wait([waiting], timeout=0.5)
         await asyncio.to_thread(getattr(row, change))

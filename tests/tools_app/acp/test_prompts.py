@@ -7,7 +7,7 @@ import pytest
 from tests.factories import UserFactory
 from tests.memory_app.conftest import add_thread
 from tests.served import wait_until
-from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes
+from tests.tools_app.acp.conftest import Conversation, create_agent, end_all, processes, sleeping_task
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.sessions import agent_pool
 from tools_app.acp.workspaces import folders
@@ -149,24 +149,26 @@ def test_the_kept_end_of_the_errors_begins_with_no_part_of_a_secret(length):
 @pytest.mark.parametrize("command", ["boxed", "bare"])
 def test_a_prompt_that_takes_too_long_ends_with_all_that_the_agent_started(command):
     create_agent(command_key=command, limits={"promptSeconds": 5})
+    hang, sleep = sleeping_task()
 
     with pytest.raises(AcpError, match="did not finish within 5 seconds"):
-        Conversation().ask("hang deaf 3001")
+        Conversation().ask(hang.replace("hang", "hang deaf"))
 
-    wait_until(lambda: not processes("sleep\x003001"), 30, "the end of all processes")
+    wait_until(lambda: not processes(sleep), 30, "the end of all processes")
 
 
 def test_a_cancelled_prompt_is_ended(thread):
     create_agent()
+    hang, sleep = sleeping_task()
 
     async def cancel():
         conversation = Conversation(thread.pk)
-        task = asyncio.ensure_future(conversation.send("hang 3002"))
-        while not processes("sleep\x003002"):
+        task = asyncio.ensure_future(conversation.send(hang))
+        while not processes(sleep):
             await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.wait([task])
-        while processes("sleep\x003002"):
+        while processes(sleep):
             await asyncio.sleep(0.05)
         return task.cancelled()
 

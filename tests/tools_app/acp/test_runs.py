@@ -13,7 +13,7 @@ from tests.conftest import DRILL
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.served import wait_until
-from tests.tools_app.acp.conftest import create_agent, processes
+from tests.tools_app.acp.conftest import create_agent, processes, sleeping_task
 from tools_app.acp.connection import process
 from tools_app.models import AcpPermission
 
@@ -204,30 +204,32 @@ def test_a_sub_agent_streams_its_text_and_waits_for_a_person(editor, settings, c
 
 def test_a_cancelled_run_cancels_the_prompt_of_its_tool_and_ends_the_agent(editor, settings, client, patience):
     create_agent()
-    run = start_run(agent(), editor, task("hang 3006"))
-    wait_until(lambda: processes("sleep\x003006"), 60, "the process of the agent")
+    hang, sleep = sleeping_task()
+    run = start_run(agent(), editor, task(hang))
+    wait_until(lambda: processes(sleep), 60, "the process of the agent")
 
     stop(run, editor, client, patience)
 
-    wait_until(lambda: not processes("sleep\x003006"), patience, "the end of all processes")
+    wait_until(lambda: not processes(sleep), patience, "the end of all processes")
     wait_until(file_of(settings, run, "cancelled").exists, patience, "the end of the prompt")
 
 
 def test_a_sub_agent_streams_while_it_works_until_its_run_is_cancelled(editor, settings, client, patience):
     create_agent()
-    run = start_run(agent(tools=[], agents=["acp-worker"]), editor, 'Use acp-worker {"prompt": "hang 3007"}')
+    hang, sleep = sleeping_task()
+    run = start_run(agent(tools=[], agents=["acp-worker"]), editor, f'Use acp-worker {{"prompt": "{hang}"}}')
     wait_until(lambda: AgentRun.objects.filter(parent=run).exists(), 60, "the run of the sub-agent")
     child = AgentRun.objects.get(parent=run)
 
     # The agent ends its answer only when it is cancelled.
     wait_until(lambda: chunks(child, "text-delta"), 60, "the first words of the agent")
     (delta,) = chunks(child, "text-delta")
-    was_running = processes("sleep\x003007")
+    was_running = processes(sleep)
     stop(run, editor, client, patience)
 
     assert (delta["payload"]["text"], bool(was_running)) == ("hanging", True)
     assert wait_for_end(child, patience).status == AgentRun.Status.CANCELLED
-    wait_until(lambda: not processes("sleep\x003007"), patience, "the end of all processes")
+    wait_until(lambda: not processes(sleep), patience, "the end of all processes")
     wait_until(file_of(settings, run, "cancelled").exists, patience, "the end of the prompt")
 
 
