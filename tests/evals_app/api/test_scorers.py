@@ -174,6 +174,20 @@ def test_people_score_a_trace(publisher, run):
     assert Score.objects.get().details == {"page": 3}
 
 
+@pytest.mark.parametrize("state", [{"open": True}, {"suspended": True}])
+def test_an_unfinished_run_cannot_be_scored(publisher, state):
+    run = RunFactory(agent=AgentFactory(owner_id="support"), **state)
+    score = {"scorerId": "polite", "score": 0.5}
+
+    answers = [
+        publisher.post("/api/scores", {"score": {**score, "runId": str(run.pk)}}),
+        publisher.post("/api/observability/scores", {"score": {**score, "traceId": str(run.pk)}}),
+    ]
+
+    assert [(answer.status_code, answer.body["code"]) for answer in answers] == [(409, "run_unfinished")] * 2
+    assert not Score.objects.exists()
+
+
 @pytest.mark.parametrize("name", ["traceId", "scorerId", "score"])
 def test_a_score_of_a_trace_names_what_is_missing(publisher, run, name):
     score = {"traceId": str(run.pk), "scorerId": "polite", "score": 0.5}
