@@ -225,7 +225,10 @@ EXPERIMENT_FIELDS: dict[str, str] = {
     "bars": "The lowest mean of each scorer, on which the verdict depends; the highest where lower scores are better.",
     "summary": "The figures of each scorer, with cost, tokens and durations.",
     "gateScorers": "Scorers that must give each answer a 1, or a 0 if low scores are good.",
-    "verdict": "failed: a gate scorer gave less than 1. scored: a bar is missed. passed: neither. Null without both.",
+    "verdict": (
+        "failed: a gate scorer gave less than 1. scored: a bar is missed. passed: neither. An item that failed counts "
+        "like a score that is not good enough. Null without both."
+    ),
     "stopReason": "Why the experiment ended early, or null.",
     "submitted": "Whether a program outside submitted results. Such results meet no gate.",
     "startedAt": "When it started.",
