@@ -217,8 +217,7 @@ class EditorSections(forms.Form):
     @property
     def scorer_rows(self) -> list[dict[str, Any]]:
         """Return the registered scorers, after those of the agent that are not registered."""
-        owner_id, entries = self.agent.owner_id, registry.selectable(Kind.SCORER)
-        known = {entry.key: entry for entry in entries if entry.is_usable_by(owner_id)}
+        known = {entry.key: entry for entry in registry.selectable(Kind.SCORER, {"", self.agent.owner_id})}
         value = self["scorers"].value() or {}
         errors = texts_by_target(self["scorers"].errors.as_data())
         rows = []

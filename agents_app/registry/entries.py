@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -142,11 +142,16 @@ class Registry:
         """Return the entries of a kind, sorted by title."""
         return sorted(self._entries[kind].values(), key=lambda entry: (entry.title.lower(), entry.key))
 
-    def selectable(self, kind: Kind) -> list[Entry]:
-        """Return the entries of a kind with those of staff, which replace registered entries of the same key."""
-        by_staff: dict[str, Entry] = {}
-        if kind in self.staff_entries:
-            by_staff = {entry.key: entry for entry in self.staff_entries[kind]().values()}
+    def selectable(self, kind: Kind, owner_ids: Container[str] | None = None) -> list[Entry]:
+        """Return the entries of a kind with those of staff, which replace registered entries of the same key.
+
+        With `owner_ids`, those of staff for other owners are left out, and replace nothing.
+        """
+        by_staff = {
+            entry.key: entry
+            for entry in self.staff_entries_of(kind).values()
+            if owner_ids is None or entry.owner_id in owner_ids
+        }
         return [*(entry for entry in self.entries(kind) if entry.key not in by_staff), *by_staff.values()]
 
     def find_staff_entry(self, kind: Kind, key: str) -> Entry | None:

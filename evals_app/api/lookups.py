@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 
+from access_app.caller import Caller
 from access_app.permissions import owner_ids_for, require_granted_role
 from access_app.role import Role
 from agentcms.errors import BadRequest
@@ -57,9 +58,7 @@ def get_experiment(
     return experiment
 
 
-def usable_scorers(request: Request) -> dict[str, Entry]:
+def usable_scorers(user: Caller) -> dict[str, Entry]:
     """Return the scorers that the user may see: those in code, the shared ones and those of the user's teams."""
-    owners = {"", *owner_ids_for(request.user)}
-    is_superuser = bool(request.user.is_superuser)
-    entries = registry.selectable(Kind.SCORER)
-    return {entry.key: entry for entry in entries if is_superuser or entry.owner_id in owners}
+    owners = None if user.is_superuser else {"", *owner_ids_for(user)}
+    return {entry.key: entry for entry in registry.selectable(Kind.SCORER, owners)}

@@ -120,7 +120,7 @@ def target_choices(agents: list[tuple[str, str]], owner_id: str) -> list[tuple[s
 
 def scorer_choices(owner_id: str) -> list[tuple[str, str]]:
     """Return the scorers that an owner may use, by title."""
-    entries = [entry for entry in registry.selectable(Kind.SCORER) if entry.is_usable_by(owner_id)]
+    entries = registry.selectable(Kind.SCORER, {"", owner_id})
     return sorted(((entry.key, entry.title) for entry in entries), key=lambda choice: choice[1].casefold())
 
 

@@ -24,8 +24,8 @@ from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.models import Agent
-from agents_app.registry import Entry, Kind, registry
 from agents_app.views.access import GET_POST, selectable_owners
+from evals_app.api.lookups import usable_scorers
 from evals_app.datasets.judge_tests import judge_of, open_test_set
 from evals_app.forms.scorer_facts import changed_labels, configuration_facts, field_differences, type_label
 from evals_app.forms.scorers import ScorerForm
@@ -57,7 +57,7 @@ def scorer_list(request: HttpRequest) -> HttpResponse:
     """List the stored scorers, and those in code."""
     rows = Scorer.objects.for_user(request.user).select_related("live", "head")
     page: Page[Scorer] = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    entries: list[Entry] = [entry for entry in registry.selectable(Kind.SCORER) if entry.source == "code"]
+    entries = [entry for entry in usable_scorers(request.user).values() if entry.source == "code"]
     context = {
         "nav": "evals",
         "page": page,

@@ -74,7 +74,7 @@ class ScorerScoresView(JSONView):
     """The scores by a scorer."""
 
     def get(self, request: Request, scorer_id: str) -> HttpResponse:
-        if scorer_id not in usable_scorers(request):
+        if scorer_id not in usable_scorers(request.user):
             raise NotFound(f"Scorer {scorer_id} not found.")
         scores = readable_scores(request).filter(scorer=scorer_id)
         return list_scores(request, scores, "entityId", "entityType", "source")

@@ -33,7 +33,7 @@ class UsableScorersView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         agents = agents_by_scorer(agents_with_scorers(request.user))
-        entries = usable_scorers(request)
+        entries = usable_scorers(request.user)
         return json_response({key: usable_scorer_body(entry, agents.get(key, [])) for key, entry in entries.items()})
 
 
@@ -41,7 +41,7 @@ class UsableScorerView(JSONView):
     """One scorer that agents can use."""
 
     def get(self, request: Request, scorer_id: str) -> HttpResponse:
-        entry = usable_scorers(request).get(scorer_id)
+        entry = usable_scorers(request.user).get(scorer_id)
         if entry is None:
             raise NotFound(f"Scorer {scorer_id} not found.")
         agents = agents_with_scorers(request.user).filter(scorers__has_key=scorer_id)

@@ -6,12 +6,14 @@ import pytest
 
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.scoring import find_scorer
+from evals_app.forms.experiments import scorer_choices
 from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.results import Answer
 from evals_app.scorers.scoring import score_answer
 from evals_app.scorers.table import scorer_table
 from runs_app.scoring import compute_score
-from tests.factories import AgentFactory
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,3 +39,19 @@ def test_the_stored_scorer_scores_for_its_team_and_the_function_for_others(greet
     assert compute_score(run, "greets")["score"] == score
     assert asyncio.run(score_answer("greets", None, answer, owner_id)).score == score
     assert find_scorer("greets", owner_id).title == title
+
+
+@pytest.mark.parametrize(
+    ("owner_id", "title", "is_in_code"), [("support", "Greets", False), ("legal", "In code", True)]
+)
+def test_lists_have_the_scorer_that_scores_for_the_team(client, greets, owner_id, title, is_in_code):
+    user = member("editor", owner_id)
+    AgentFactory(id="clerk", owner_id=owner_id, scorers={"greets": {}})
+    client.force_login(user)
+
+    listed = Caller(api_key(user)).get("/api/scores/scorers").body["greets"]
+    editor = client.get("/agents/clerk").content.decode()
+
+    assert (listed["scorer"]["config"]["name"], dict(scorer_choices(owner_id))["greets"]) == (title, title)
+    assert title in editor
+    assert ("In code" in client.get("/scorers").content.decode()) == is_in_code
