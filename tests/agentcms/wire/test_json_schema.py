@@ -119,6 +119,30 @@ def test_a_part_that_is_no_schema_is_named(schema, message):
         SchemaValidator(schema).errors([1] if "items" in schema else 1, 10)
 
 
+def chain_of_resources(length):
+    """Return a schema of resources that refer to each other. The last one asks all of them for a name."""
+    chain = {f"r{n}": {"$id": f"r{n}", "$ref": f"r{n + 1}"} for n in range(length)}
+    last = {"$id": f"r{length}", "$defs": {"x": {"$dynamicAnchor": "x"}}, "allOf": [{"$dynamicRef": "#x"}] * 60}
+    others = {f"p{n}": {} for n in range(1000)}
+    return {"$id": "https://example.org/", "$ref": "r0", "$defs": {**chain, f"r{length}": last, **others}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {f"a{n}": {"$anchor": f"a{n}"} for n in range(1500)}, "allOf": [{"$ref": "#a1"}] * 1500},
+        {"$defs": {f"a{n}": {"$id": f"a{n}"} for n in range(1500)}, "allOf": [{"$ref": "a1"}] * 1500},
+        chain_of_resources(60),
+    ],
+    ids=["anchors", "resources", "dynamic"],
+)
+def test_names_of_parts_are_read_once(schema):
+    started = time.thread_time()
+
+    assert messages(schema, 1) == []
+    assert time.thread_time() - started < 5
+
+
 def test_no_other_server_is_asked():
     paths = []
 
