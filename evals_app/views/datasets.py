@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
 from agentcms.db.text_conditions import contains_text
+from agentcms.plural import pluralize
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from agents_app.views.access import GET_POST, selectable_owners
@@ -38,13 +39,25 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 def list_context(request: HttpRequest) -> TemplateContext:
     """Return the template context of the datasets that a search finds."""
     archived = request.GET.get("archived") == "yes"
-    datasets = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
+    matching = Dataset.objects.for_user(request.user)
     # PostgreSQL refuses a NUL in a text.
     if search := request.GET.get("q", "").replace("\0", ""):
-        datasets = datasets.filter(contains_text("name", search))
+        matching = matching.filter(contains_text("name", search))
+    datasets = matching.filter(archived_at__isnull=not archived)
     page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     query = encode_query(q=search, archived="yes" if archived else "")
-    return {"nav": "evals", "page": page, "search": search, "archived": archived, "query": query}
+    # Otherwise a search that only archived datasets match would say that none does.
+    count = matching.exclude(archived_at=None).count() if search and not archived and not page else 0
+    note = f"{pluralize(count, 'archived dataset')} {'matches' if count == 1 else 'match'} the search."
+    return {
+        "nav": "evals",
+        "page": page,
+        "search": search,
+        "archived": archived,
+        "query": query,
+        "archived_note": note if count else "",
+        "archived_url": f"?{encode_query(q=search, archived='yes')}",
+    }
 
 
 @require_safe

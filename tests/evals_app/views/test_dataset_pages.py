@@ -291,6 +291,17 @@ def test_a_dataset_is_archived_unarchived_and_deleted(client, publisher, support
     assert not Dataset.objects.exists()
 
 
+def test_a_search_that_only_archived_datasets_match_leads_to_them(client, publisher, support):
+    client.post(f"{ONE}/archive")
+
+    page = text(client.get("/datasets?q=supp"))
+
+    assert "1 archived dataset matches the search." in page
+    assert 'href="?q=supp&amp;archived=yes"' in page
+    assert f'href="{ONE}"' in text(client.get("/datasets?q=supp&archived=yes"))
+    assert "No name has this text." in text(client.get("/datasets?q=nothing"))
+
+
 def test_the_dialog_of_another_dataset_with_the_id_deletes_nothing(client, publisher, support):
     form = form_data(text(client.get(f"{ONE}/delete", headers=HTMX)))
     support.delete()
