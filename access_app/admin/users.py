@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
@@ -21,7 +23,7 @@ from access_app.forms.password import AccountPasswordForm, NewAccountForm
 from access_app.models import Membership
 from access_app.permissions import has_role_somewhere
 from access_app.role import Role
-from access_app.teams import reject_loss_of_managers, reject_loss_of_superusers
+from access_app.teams import lock_members, reject_loss_of_managers, reject_loss_of_superusers
 
 User = get_user_model()
 HAS_DATA_MESSAGE = "The admin deletes no user who has data of these kinds: {}. Deactivate the user instead."
@@ -96,6 +98,18 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
         except ValidationError as error:
             protected = [*protected, *error.messages]
         return deleted, counts, set(), protected
+
+    def lock_row(self, object_id: str) -> None:
+        """Lock a user, and then the teams of the user in one order.
+
+        The checks of the forms lock the teams one by one, and the name of the superusers between them. Two requests
+        could wait for each other.
+        """
+        super().lock_row(object_id)
+        with suppress(ValidationError, ValueError):  # an ID that Django does not find either
+            memberships = self.memberships_of(User.objects.filter(pk=unquote(object_id)))
+            for owner_id in sorted({membership.owner_id for membership in memberships}):
+                lock_members(owner_id)
 
     def displayed_beside_columns(self, row: Any) -> object:
         return [*row.memberships.order_by("pk").values_list("pk", "owner_id", "role")]

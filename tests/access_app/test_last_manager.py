@@ -11,6 +11,7 @@ from access_app.models import Membership
 from access_app.role import Role
 from tests.concurrently import run_concurrently
 from tests.factories import MembershipFactory, UserFactory, member
+from tests.form_submission import form_data
 from tests.page_client import browser
 
 MESSAGE = "The team support needs at least one manager. Add another manager first."
@@ -278,6 +279,19 @@ def test_the_last_manager_of_another_team_is_not_deleted_with_a_membership_that_
 
     assert "somebody has changed this meanwhile" in text(answer)
     assert Membership.objects.filter(pk=moved.pk).exists()
+
+
+def test_the_page_of_a_user_locks_teams_in_one_order_before_the_superusers(root, monkeypatch):
+    user = MembershipFactory(owner_id="zoo", role=Role.VIEWER).user
+    MembershipFactory(user=user, owner_id="art", role=Role.VIEWER)
+    path, client, names = reverse("admin:auth_user_change", args=[user.pk]), browser(root), []
+    form = form_data(text(client.get(path)))
+    monkeypatch.setattr(teams, "lock_name", names.append)
+
+    answer = client.post(path, form)
+
+    assert answer.status_code == 302
+    assert [*dict.fromkeys(names)] == ["managers of art", "managers of zoo", "superusers"]
 
 
 def while_demoted(manager, monkeypatch, place, name):
