@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from itertools import islice
@@ -21,6 +20,7 @@ from agentcms.wire.schema_references import (
     REFERENCES,
     missing_reference,
     reject_broken_references,
+    root_of,
 )
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class SchemaValidator:
         self.steps = 0
         reject_mixed_properties(schema)
         # A registry of its own fetches nothing.
-        self.validator = limited_validator()(schema, registry=Registry(), _resolver=resolver_of(schema))
+        self.validator = limited_validator()(schema, registry=Registry(), _resolver=root_of(schema)[1])
 
     def errors(self, value: object, limit: int) -> list[ValidationError]:
         """Return the first errors of a value. Raise SchemaUnusable."""
@@ -168,20 +168,6 @@ class SchemaValidator:
             self.steps += _effort.get().steps
             _effort.reset(token)
         return errors
-
-
-def resolver_of(schema: object) -> Any:
-    """Return what resolves the references of a schema for the library."""
-    from referencing import Registry  # loads slowly
-    from referencing.jsonschema import DRAFT202012
-
-    resource = DRAFT202012.create_resource(schema)
-    uri = resource.id() or ""
-    registry: Any = Registry().with_resource(uri, resource)
-    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what is no schema
-        # Once: otherwise the library reads the whole schema again for each reference to a name.
-        registry = registry.crawl()
-    return registry.resolver(uri)
 
 
 def no_schema_message(reference: object) -> str:

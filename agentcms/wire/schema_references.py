@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agentcms.wire.json_types import JSONMapping
@@ -30,14 +31,17 @@ def reject_broken_references(schema: JSONMapping) -> None:
             waiting += targets_of(place, seen)
 
 
-def root_of(schema: JSONMapping) -> Place:
+def root_of(schema: object) -> Place:
+    """Return a schema and what resolves its references, without requests to other servers."""
     from referencing import Registry  # loads slowly
     from referencing.jsonschema import DRAFT202012
 
     resource = DRAFT202012.create_resource(schema)
     uri = resource.id() or ""
-    # Crawled once: a registry that is not would read the whole schema again for each name that a reference has.
-    registry: Registry[Any] = Registry().with_resource(uri, resource).crawl()
+    registry: Registry[Any] = Registry().with_resource(uri, resource)
+    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what is no schema
+        # Crawled once: a registry that is not would read the whole schema again for each name that a reference has.
+        registry = registry.crawl()
     return resource, registry.resolver(base_uri=uri)
 
 
