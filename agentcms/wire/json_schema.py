@@ -96,15 +96,20 @@ def reject_unusable_schema(schema: JSONMapping) -> None:
         except ValueError:
             message = f"the pattern '{pattern[:100]}' is not available. Leave out look-around and back references"
             raise ValueError(message) from None
-    reject_mixed_properties(schema)
+    if has_mixed_properties(schema):
+        raise ValueError(f"it has both {EVALUATED} and patternProperties. Leave out one of them")
     reject_broken_references(schema)
 
 
 def reject_mixed_properties(schema: object) -> None:
     """Raise SchemaUnusable for a schema with unevaluatedProperties and patternProperties."""
-    names = {name for part in walk(schema) for name in part}
-    if {EVALUATED, "patternProperties"} <= names:
+    if has_mixed_properties(schema):
         raise SchemaUnusable(f"A schema cannot have both {EVALUATED} and patternProperties.")
+
+
+def has_mixed_properties(schema: object) -> bool:
+    names = {name for part in walk(schema) for name in part}
+    return {EVALUATED, "patternProperties"} <= names
 
 
 def find_patterns(schema: object) -> Iterator[str]:

@@ -214,9 +214,13 @@ def test_a_schema_without_an_end_refuses_items_with_a_reason(editor, support):
     [
         ({"$ref": "#/$defs/order"}, "refers to #/$defs/order, which is not part of it"),
         ({"$ref": "#/x", "x": {"type": "word"}}, "refers to #/x, which is not a JSON Schema"),
+        (
+            {"unevaluatedProperties": False, "patternProperties": {"a": {}}},
+            "has both unevaluatedProperties and patternProperties. Leave out one of them",
+        ),
     ],
 )
-def test_a_schema_with_a_broken_reference_is_refused(editor, support, schema, problem):
+def test_a_schema_that_cannot_be_used_is_refused_with_a_sentence(editor, support, schema, problem):
     answer = editor.patch(ONE, {"inputSchema": schema})
 
     issue = {"field": "inputSchema", "message": f"This is not a JSON Schema: it {problem}."}
