@@ -74,8 +74,9 @@ RUN_OF_FORMER_MEMBER = ExportedRows(
     AgentRun,
     ["pk"],
     [
-        *("id", "thread__key", "agent_key", "version_number", "requested_by_name", "messages", "output", "status"),
-        *("finish_reason", "usage", "cost", "created_at", "started_at", "finished_at"),
+        *("id", "thread__key", "agent_key", "version_number", "requested_by_name"),
+        *("messages", "options", "request_context", "output", "status", "finish_reason"),
+        *("usage", "cost", "created_at", "started_at", "finished_at"),
     ],
 )
 PARTS_OF_THREAD = [
@@ -144,7 +145,7 @@ def to_json(value: object) -> object:
 def resource_lines(realm: str, key: str, reader: Caller | None = None) -> Iterator[str]:
     """Yield all data of a resource as JSON lines.
 
-    A reader gets only the question and the answer of a run if they have no role for its owner, as in the API.
+    A reader gets only what was sent and the answer of a run if they have no role for its owner, as in the API.
     """
     resources = Resource.objects.filter(realm=realm, key=key)
     yield from RESOURCE.lines(resources)
@@ -165,7 +166,12 @@ def run_lines(run_ids: Iterable[UUID], reader: Caller | None) -> Iterator[str]:
     yield from RUN.lines(runs.filter(pk__in=readable))
     # Child runs show how the agents of a team work.
     others = runs.exclude(pk__in=readable).filter(parent=None)
-    yield from RUN_OF_FORMER_MEMBER.lines(others.annotate(messages=F("input__messages")))
+    sent = {
+        "messages": F("input__messages"),
+        "options": F("input__options"),
+        "request_context": F("input__requestContext"),
+    }
+    yield from RUN_OF_FORMER_MEMBER.lines(others.annotate(**sent))
     for part in (*PARTS_OF_RUN, *added_parts("run")):
         yield from part.lines(part.model._default_manager.filter(run__in=readable))
 

@@ -94,6 +94,8 @@ def test_only_the_realm_reaches_a_resource(editor, thread, action):
 def test_an_export_has_only_questions_and_answers_of_a_team_that_the_user_left(is_member):
     user = member("editor", "support")
     run = RunFactory(agent=AgentFactory(owner_id="support"), requested_by=user, prompt="Hello")
+    run.input |= {"requestContext": {"tier": "gold"}, "options": {"maxSteps": 2}}
+    run.save()
     RunFactory(agent=run.agent, requested_by=user, parent=run, root_id=run.pk, output="inner")
     PendingCallFactory(run=run, requested_by=user)
     job = start_resource_export(user, user_realm(user.pk), user_realm(user.pk))
@@ -106,6 +108,11 @@ def test_an_export_has_only_questions_and_answers_of_a_team_that_the_user_left(i
     lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
     types = ["run", *["run"] * is_member, *["runEvent"] * 4 * is_member, *["approval"] * is_member]
     assert [line["type"] for line in lines] == types
-    messages = lines[0]["input"]["messages"] if is_member else lines[0]["messages"]
-    assert (messages[0]["content"][0]["text"], lines[0]["output"]) == ("Hello", "Good day.")
+    if is_member:
+        sent = lines[0]["input"]
+        values = sent["messages"], sent["options"], sent["requestContext"]
+    else:
+        values = lines[0]["messages"], lines[0]["options"], lines[0]["request_context"]
+    assert (values[0][0]["content"][0]["text"], lines[0]["output"]) == ("Hello", "Good day.")
+    assert values[1:] == ({"maxSteps": 2}, {"tier": "gold"})
     assert ("input" in lines[0], "warnings" in lines[0]) == (is_member, is_member)
