@@ -34,7 +34,6 @@ MAX_SCORE_ERROR_LENGTH = 2000
 MAX_SCORE = 1_000_000  # sums and squares of scores must fit a double
 MAX_SCORE_COST = 1_000_000  # US dollars, as the column of the cost holds
 MAX_SCORER_VERSION = 2**31 - 1  # as the column of the version holds
-UNFINISHED_MESSAGE = "The run has not finished. Score it when it has."
 NOT_SCORABLE = "not scorable"  # the label of an answer that a scorer cannot score
 
 

@@ -38,13 +38,13 @@ from runs_app.display.recalled_messages import recalled_messages
 from runs_app.forms.score import PERSON_SCORER, ScoreForm
 from runs_app.models import AgentRun, Score
 from runs_app.requests.facts import VARIANTS
-from runs_app.scoring import UNFINISHED_MESSAGE
 from runs_app.views.approval_cards import add_cards
 from runs_app.views.list_filters import RunListState
 from runs_app.views.lookups import find_agent, get_run, readable_runs
 from versions_app.models import AgentVersion
 
 MAX_THREAD_RUNS = 20
+UNFINISHED_MESSAGE = "The run has not finished. Score it when it has."
 
 
 @require_safe

@@ -9,14 +9,12 @@ from rest_framework.request import Request
 
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.errors import Conflict
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.scorers.results import ScoreValue
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import Score
-from runs_app.scoring import UNFINISHED_MESSAGE
 
 
 class ScoreBody(BaseModel):
@@ -33,16 +31,11 @@ class ScoreBody(BaseModel):
 
 
 def create_score(request: Request, given: JSONObject) -> Score:
-    """Create a score of a run.
-
-    Raise ConfigError, NotFound for a run of others, RoleRequired, and Conflict for a run that has no answer yet.
-    """
+    """Create a score of a run. Raise ConfigError, NotFound for a run of others, and RoleRequired."""
     fields = validate_fields(ScoreBody, given)
     run = get_readable_run(request, fields["run_id"])
     require_role(request.user, Role.EDITOR, run.owner_id)
     note_required_role(Role.EDITOR, run.owner_id)
-    if not run.is_finished:
-        raise Conflict(UNFINISHED_MESSAGE, "run_unfinished")
     return Score.objects.create(
         run=run,
         scorer=fields["scorer_id"],
