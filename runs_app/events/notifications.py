@@ -153,8 +153,8 @@ class RunNotifier:
             subscription.psubscribe(CHANNEL_PREFIX + "*")
             for message in subscription.listen():
                 if message["type"] == "psubscribe":
-                    self.is_subscribed = True
                     self.wake_all()  # notifications before the subscription were lost
+                    self.is_subscribed = True  # last: whoever waits for it is not woken by the line above
                 elif message["type"] == "pmessage":
                     self._handle(*(message[part].decode("utf-8", "replace") for part in ("channel", "data")))
 

@@ -45,6 +45,18 @@ def test_a_reader_in_another_process_is_notified(two_notifiers):
     assert run_id not in there.readers
 
 
+def test_readers_are_woken_before_the_notifier_counts_as_subscribed(valkey, monkeypatch):
+    """A reader that subscribes then is not woken for nothing."""
+    notifier, was_subscribed = RunNotifier(valkey), []
+    monkeypatch.setattr(notifier, "wake_all", lambda: was_subscribed.append(notifier.is_subscribed))
+
+    notifier.start_listening()
+    wait_until(lambda: notifier.is_subscribed, 20, "the subscription")
+    notifier.close()
+
+    assert was_subscribed[0] is False
+
+
 def test_a_process_ignores_its_own_messages(two_notifiers):
     here, there = two_notifiers
     run_id, other_id = uuid4(), uuid4()
