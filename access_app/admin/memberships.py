@@ -31,6 +31,18 @@ def managed_memberships(user: Caller) -> QuerySet[Membership]:
     return Membership.objects.filter(owner_id__in=owner_ids_for(user, Role.MANAGER))
 
 
+def reject_changed_rights(user: Caller, memberships: Sequence[Membership], new_owners: Sequence[str] = ()) -> None:
+    """Check under the lock of their teams that the user may end memberships, and begin one in new teams.
+
+    Raise RoleRequired if the user does not manage the teams any more, and ValidationError for memberships that were
+    deleted or moved meanwhile and for the last manager of a team.
+    """
+    lock_managed_teams(user, [*(membership.owner_id for membership in memberships), *new_owners])
+    if messages := gone_messages(memberships):
+        raise ValidationError(messages, code="gone")
+    reject_loss_of_managers(memberships)
+
+
 class MembershipForm(forms.ModelForm):
     """A form that accepts only owners that the user manages."""
 
@@ -64,11 +76,7 @@ class MembershipForm(forms.ModelForm):
 
     def check_under_lock(self, before: Membership | None, owner_id: str | None) -> None:
         """Check the rights of the user again, who may have lost them meanwhile, and that a manager remains."""
-        rows = [before] if before else []
-        lock_managed_teams(self.user, [row.owner_id for row in rows] + ([] if owner_id is None else [owner_id]))
-        if messages := gone_messages(rows):
-            raise ValidationError(messages, code="gone")
-        reject_loss_of_managers(rows)
+        reject_changed_rights(self.user, [before] if before else [], [] if owner_id is None else [owner_id])
 
 
 class MembershipFormSet(forms.BaseInlineFormSet):
@@ -77,12 +85,8 @@ class MembershipFormSet(forms.BaseInlineFormSet):
     def clean(self) -> None:
         super().clean()
         deleted: list[Any] = self.deleted_forms
-        rows = [form.instance for form in deleted]
         if deleted:
-            lock_managed_teams(deleted[0].user, [row.owner_id for row in rows])
-        if messages := gone_messages(rows):
-            raise ValidationError(messages, code="gone")
-        reject_loss_of_managers(rows)
+            reject_changed_rights(deleted[0].user, [form.instance for form in deleted])
 
     def get_unique_error_message(self, unique_check: Sequence[str]) -> str:
         return "A user has one role in a team. Remove one of the two memberships of the same team."

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from django.http import QueryDict
 from django.utils.http import urlencode
 
+from agentcms.plural import pluralize
+
 
 class Chip(NamedTuple):
     """An active filter and the URL of the list without it."""
@@ -19,6 +21,13 @@ class Chip(NamedTuple):
 def encode_query(**values: str | int) -> str:
     """Return the query of a URL, without blank values."""
     return urlencode({name: value for name, value in values.items() if value})
+
+
+def archived_matches_note(count: int, noun: str) -> str:
+    """Return the sentence that archived rows match a search, or a blank text if there are none."""
+    return (
+        f"{pluralize(count, f'archived {noun}')} {'matches' if count == 1 else 'match'} the search." if count else ""
+    )
 
 
 class ListState:

@@ -16,9 +16,9 @@ from agentcms.wire.json_parser import count_values
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.patterns import Pattern, compile_pattern
 from agentcms.wire.schema_references import (
-    MAX_REFERENCE_LENGTH,
     REFERENCES,
-    missing_reference,
+    leads_out,
+    leads_to_no_schema,
     reject_broken_references,
     root_of,
 )
@@ -159,8 +159,7 @@ class SchemaValidator:
             for error in errors:
                 error.message = message_in_json_terms(error)
         except Unresolvable as error:
-            reference = missing_reference(error)
-            raise SchemaUnusable(f"The schema refers to {reference}, which is not part of it.") from None
+            raise SchemaUnusable(f"The schema {leads_out(error)}.") from None
         except RecursionError:
             raise SchemaUnusable("The schema refers to itself without an end, or the value is too deep.") from None
         except SchemaUnusable:
@@ -177,9 +176,7 @@ class SchemaValidator:
 
 def no_schema_message(reference: object) -> str:
     """Return the message about a part that is no schema, after the last reference that was followed, if any."""
-    if reference is None:
-        return "The schema is not a JSON Schema."
-    return f"The schema refers to {str(reference)[:MAX_REFERENCE_LENGTH]}, which is not a JSON Schema."
+    return f"The schema {'is not a JSON Schema' if reference is None else leads_to_no_schema(reference)}."
 
 
 def message_in_json_terms(error: ValidationError | SchemaError) -> str:

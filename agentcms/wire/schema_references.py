@@ -77,9 +77,9 @@ def find_target_of(reference: str, resolver: Resolver[Any]) -> Place:
     try:
         target = resolver.lookup(reference)
     except Unresolvable as error:
-        raise ValueError(f"it refers to {missing_reference(error)}, which is not part of it") from None
+        raise ValueError(f"it {leads_out(error)}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a path through a text, for example
-        raise ValueError(other_than_schema_message(reference)) from None
+        raise ValueError(f"it {leads_to_no_schema(reference)}") from None
     return DRAFT202012.create_resource(target.contents), target.resolver
 
 
@@ -89,11 +89,17 @@ def reject_other_than_schema(reference: str, target: Any) -> None:
     try:
         Draft202012Validator.check_schema(target)
     except SchemaError:
-        raise ValueError(other_than_schema_message(reference)) from None
+        raise ValueError(f"it {leads_to_no_schema(reference)}") from None
 
 
-def other_than_schema_message(reference: str) -> str:
-    return f"it refers to {reference[:MAX_REFERENCE_LENGTH]}, which is not a JSON Schema"
+def leads_to_no_schema(reference: object) -> str:
+    """Return the end of a sentence about a schema whose reference leads to something else."""
+    return f"refers to {str(reference)[:MAX_REFERENCE_LENGTH]}, which is not a JSON Schema"
+
+
+def leads_out(error: Unresolvable) -> str:
+    """Return the end of a sentence about a schema whose reference leads out of it."""
+    return f"refers to {missing_reference(error)}, which is not part of it"
 
 
 def missing_reference(error: Unresolvable) -> str:

@@ -14,8 +14,7 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date
 
 from access_app.role import SHARED_LABEL
-from agentcms.plural import pluralize
-from agentcms.web.list_state import Chip, ListState
+from agentcms.web.list_state import Chip, ListState, archived_matches_note
 from agents_app.configuration.references import find_entry
 from agents_app.models import AgentQuerySet
 from agents_app.registry import Kind, registry
@@ -118,10 +117,9 @@ class AgentListState(ListState):
     @property
     def archived_note(self) -> str:
         """The sentence that archived agents match, which are in another tab, or a blank text if others match too."""
-        count = self.counts["archived"]
-        if self.state or not self.is_filtered or not count or self.counts[""]:
+        if self.state or not self.is_filtered or self.counts[""]:
             return ""
-        return f"{pluralize(count, 'archived agent')} {'matches' if count == 1 else 'match'} the search."
+        return archived_matches_note(self.counts["archived"], "agent")
 
     @property
     def archived_url(self) -> str:

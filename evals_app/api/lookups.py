@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 
-from access_app.caller import Caller
-from access_app.permissions import owner_ids_for, require_granted_role
+from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
-from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.changes import dataset_not_found, item_not_found
 from evals_app.experiments.ending import experiment_not_found
 from evals_app.models import Dataset, DatasetItem, Experiment
@@ -56,9 +54,3 @@ def get_experiment(
         raise experiment_not_found(experiment_id)
     get_dataset(request, experiment.dataset_id, role)
     return experiment
-
-
-def usable_scorers(user: Caller) -> dict[str, Entry]:
-    """Return the scorers that the user may see: those in code, the shared ones and those of the user's teams."""
-    owners = None if user.is_superuser else {"", *owner_ids_for(user)}
-    return {entry.key: entry for entry in registry.selectable(Kind.SCORER, owners)}

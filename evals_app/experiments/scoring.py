@@ -8,6 +8,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from access_app.caller import Caller
+from access_app.permissions import owner_ids_for
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.spending import Spent
@@ -23,6 +25,12 @@ MAX_SCORERS = 100  # that run at the same time for one experiment: 20 answers wi
 def find_scorer(key: str, owner_id: str | None) -> Entry | None:
     """Return the scorer with a key that an owner may use, or None."""
     return registry.find_usable(Kind.SCORER, key, owner_id)
+
+
+def usable_scorers(user: Caller) -> dict[str, Entry]:
+    """Return the scorers that the user may see: those in code, the shared ones and those of the user's teams."""
+    owners = None if user.is_superuser else {"", *owner_ids_for(user)}
+    return {entry.key: entry for entry in registry.selectable(Kind.SCORER, owners)}
 
 
 def missing_scorers(keys: Iterable[str], owner_id: str) -> list[str]:

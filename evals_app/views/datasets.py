@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
 from agentcms.db.text_conditions import contains_text
-from agentcms.plural import pluralize
-from agentcms.web.list_state import encode_query
+from agentcms.web.list_state import archived_matches_note, encode_query
 from agentcms.web.template_context import TemplateContext
 from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.exchange.formats import FileFormat
@@ -48,14 +47,13 @@ def list_context(request: HttpRequest) -> TemplateContext:
     query = encode_query(q=search, archived="yes" if archived else "")
     # Otherwise a search that only archived datasets match would say that none does.
     count = matching.exclude(archived_at=None).count() if search and not archived and not page else 0
-    note = f"{pluralize(count, 'archived dataset')} {'matches' if count == 1 else 'match'} the search."
     return {
         "nav": "evals",
         "page": page,
         "search": search,
         "archived": archived,
         "query": query,
-        "archived_note": note if count else "",
+        "archived_note": archived_matches_note(count, "dataset"),
         "archived_url": f"?{encode_query(q=search, archived='yes')}",
     }
 

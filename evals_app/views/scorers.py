@@ -25,8 +25,8 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, selectable_owners
-from evals_app.api.lookups import usable_scorers
 from evals_app.datasets.judge_tests import judge_of, open_test_set
+from evals_app.experiments.scoring import usable_scorers
 from evals_app.forms.scorer_facts import changed_labels, configuration_facts, field_differences, type_label
 from evals_app.forms.scorers import ScorerForm
 from evals_app.models import Experiment, Scorer, ScorerVersion

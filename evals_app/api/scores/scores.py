@@ -18,11 +18,11 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.unknown_names import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from agents_app.models import Agent
-from evals_app.api.lookups import usable_scorers
 from evals_app.api.representation import paged
 from evals_app.api.scorer_representation import experiment_score_body, score_body
 from evals_app.api.scores.creation import ScoreBody, create_score
 from evals_app.api.scores.lists import list_scores, readable_scores
+from evals_app.experiments.scoring import usable_scorers
 from evals_app.models import Experiment
 from evals_app.quality.experiment_scores import count_scores, places_of_scores, read_scores
 from runs_app.api.lookups import get_readable_run

@@ -10,8 +10,8 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agents_app.models import Agent, AgentQuerySet
-from evals_app.api.lookups import usable_scorers
 from evals_app.api.scorer_representation import usable_scorer_body
+from evals_app.experiments.scoring import usable_scorers
 
 
 def agents_with_scorers(user: Caller) -> AgentQuerySet:

@@ -28,6 +28,16 @@ def with_draft():
     return agent
 
 
+def open_form_of_replaced(client, page, entered):
+    """Open a page for an agent, and replace the agent. Return the URL, what is sent, and the new agent."""
+    client.force_login(member(Role.PUBLISHER, is_staff=True))
+    agent = with_draft()
+    url = reverse(f"admin:agents_app_agent_{page}", args=[agent.pk])
+    form = form_data(client.get(url).content.decode()).dict() | entered
+    agent.delete()
+    return url, form, with_draft()
+
+
 def state(agent):
     row = Agent.objects.get(pk=agent.pk)
     return row.row_key, row.revision, row.name, row.archived_at, row.versions.count(), Agent.objects.count()
@@ -35,12 +45,7 @@ def state(agent):
 
 @pytest.mark.parametrize(("page", "entered"), PAGES)
 def test_the_page_of_another_agent_changes_nothing(client, page, entered):
-    client.force_login(member(Role.PUBLISHER, is_staff=True))
-    agent = with_draft()
-    url = reverse(f"admin:agents_app_agent_{page}", args=[agent.pk])
-    form = form_data(client.get(url).content.decode()).dict() | entered
-    agent.delete()
-    other = with_draft()
+    url, form, other = open_form_of_replaced(client, page, entered)
     before = state(other)
 
     refused = client.post(url, form)
@@ -52,11 +57,6 @@ def test_the_page_of_another_agent_changes_nothing(client, page, entered):
     ("page", "entered"), [("delete", {"typed": "Not its name"}), ("snapshot", {"name": "a" * 500})]
 )
 def test_the_page_of_another_agent_is_refused_although_its_form_is_invalid(client, page, entered):
-    client.force_login(member(Role.PUBLISHER, is_staff=True))
-    agent = with_draft()
-    url = reverse(f"admin:agents_app_agent_{page}", args=[agent.pk])
-    form = form_data(client.get(url).content.decode()).dict() | entered
-    agent.delete()
-    with_draft()
+    url, form, _ = open_form_of_replaced(client, page, entered)
 
     assert client.post(url, form).status_code == 409
