@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.core.exceptions import ImproperlyConfigured
-
 from agentcms.wire.json_types import JSONMapping, JSONValue
+from agents_app.registry.functions import function_registrar
 
 STOP_WHEN = "stopWhen"  # in the options of a run: the name of its condition
 
@@ -48,13 +47,7 @@ _conditions: dict[str, StopCondition] = {}
 
 def stop_condition(name: str) -> Callable[[Registered], Registered]:
     """Register a condition under a name. Raise ImproperlyConfigured if another one has it."""
-
-    def register(condition: Registered) -> Registered:
-        if _conditions.setdefault(name, condition) is not condition:
-            raise ImproperlyConfigured(f"The stop condition '{name}' is registered twice.")
-        return condition
-
-    return register
+    return function_registrar(_conditions, name, "stop condition")
 
 
 def find_stop_condition(name: str) -> StopCondition | None:

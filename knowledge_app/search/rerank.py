@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import ImproperlyConfigured
+from agents_app.registry.functions import function_registrar
 
 if TYPE_CHECKING:
     from knowledge_app.search.retrieval import FoundChunk
@@ -30,13 +30,7 @@ _rerankers: dict[str, Reranker] = {}
 
 def reranker(key: str) -> Callable[[Reranker], Reranker]:
     """Register a function that sorts the results of searches again."""
-
-    def register(function: Reranker) -> Reranker:
-        if _rerankers.setdefault(key, function) is not function:
-            raise ImproperlyConfigured(f"The reranker '{key}' is registered twice. Give one of them another key.")
-        return function
-
-    return register
+    return function_registrar(_rerankers, key, "reranker")
 
 
 def registered_rerankers() -> Mapping[str, Reranker]:

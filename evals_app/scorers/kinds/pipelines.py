@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from django.core.exceptions import ImproperlyConfigured
-
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from agents_app.registry.functions import function_registrar
 from evals_app.scorers.kinds.judges import label_of, score_range
 from evals_app.scorers.results import Answer, ScorerError, ScoreResult
 from runs_app.engine.thread_pools import run_blocking
@@ -35,13 +34,7 @@ pipeline_steps: dict[str, Callable[..., Any]] = {}
 
 def pipeline_step(key: str) -> Callable[[PipelineStep], PipelineStep]:
     """Register a function as a step of pipelines. Raise ImproperlyConfigured for a key that is taken."""
-
-    def register(function: PipelineStep) -> PipelineStep:
-        if pipeline_steps.setdefault(key, function) is not function:
-            raise ImproperlyConfigured(f"The step '{key}' is registered twice. Give one of them another key.")
-        return function
-
-    return register
+    return function_registrar(pipeline_steps, key, "step")
 
 
 async def score_by_pipeline(config: JSONObject, answer: Answer) -> ScoreResult:
