@@ -16,6 +16,11 @@ def format_timestamp(timestamp: datetime) -> str:
     return timestamp.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def end_of_millisecond(time: datetime) -> datetime:
+    """Return the last moment that is written as a time. Ranges that include their end reach up to it."""
+    return time.replace(microsecond=time.microsecond // 1000 * 1000 + 999)
+
+
 # `datetime.fromisoformat` also reads other forms, such as 2026-W05-6 and times without an offset.
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})"

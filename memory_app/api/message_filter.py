@@ -9,7 +9,7 @@ from django.db.models import F, Q, QuerySet
 
 from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONObject, JSONValue
-from agentcms.wire.timestamps import parse_timestamp
+from agentcms.wire.timestamps import end_of_millisecond, parse_timestamp
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from memory_app.api.json_columns import containing_json
 from memory_app.history.turn_markup import is_spoken_signal
@@ -18,6 +18,9 @@ from memory_app.models import Message, Thread
 FILTER_ROLES = ("user", "assistant", "signal")
 REMINDER_TYPES = ("system-reminder", "reactive")  # of signals
 LOOKUPS = {"start": "created_at__gte", "end": "created_at__lte"}
+EXCLUSIVE_LOOKUPS = {"start": "created_at__gt", "end": "created_at__lt"}
+# The lookups that compare with the end of the millisecond of a time, not with its beginning.
+AFTER_MILLISECOND = {LOOKUPS["end"], EXCLUSIVE_LOOKUPS["start"]}
 
 Faults = list[tuple[str, str]]
 
@@ -59,17 +62,23 @@ def without_reminders(heads: QuerySet[Message]) -> QuerySet[Message]:
 
 
 def read_times(value: JSONValue, faults: Faults) -> dict[str, datetime]:
-    """Return the lookups of a range of times. Add the faults of invalid ones."""
-    if not isinstance(value or {}, dict):
+    """Return the lookups of a range of times. Add the faults of invalid ones.
+
+    The range includes its start and its end, unless `startExclusive` or `endExclusive` is true.
+    """
+    value = value or {}
+    if not isinstance(value, dict):
         faults.append(("filter.dateRange", "This must be an object with start and end."))
         return {}
     times: dict[str, datetime] = {}
-    for name, lookup in LOOKUPS.items():
-        text = (value or {}).get(name)
-        if text is None:
+    for name in LOOKUPS:
+        if value.get(name) is None:
             continue
+        lookup = (EXCLUSIVE_LOOKUPS if value.get(f"{name}Exclusive") is True else LOOKUPS)[name]
         try:
-            times[lookup] = parse_timestamp(text)
+            time = parse_timestamp(value[name])
         except (TypeError, ValueError, AttributeError):
             faults.append((f"filter.dateRange.{name}", "Give an ISO 8601 time."))
+            continue
+        times[lookup] = end_of_millisecond(time) if lookup in AFTER_MILLISECOND else time
     return times

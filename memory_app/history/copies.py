@@ -11,6 +11,7 @@ from django.db.models import F
 
 from agentcms.db.batches import in_batches
 from agentcms.errors import BadRequest, Conflict
+from agentcms.wire.timestamps import end_of_millisecond
 from memory_app.history.messages import BATCH_SIZE, Author, NewMessage, SignalColumns, append_messages
 from memory_app.history.signal_payloads import ERROR
 from memory_app.history.threads import create_thread, get_or_create_resource, insert_thread, reject_forgotten
@@ -71,7 +72,7 @@ def chosen_heads(thread: Thread, chosen: CopiedMessages) -> list[int]:
     if chosen.start:
         heads = heads.filter(created_at__gte=chosen.start)
     if chosen.end:
-        heads = heads.filter(created_at__lte=chosen.end)
+        heads = heads.filter(created_at__lte=end_of_millisecond(chosen.end))
     if chosen.keys is not None:
         heads = heads.filter(key__in=chosen.keys)
     newest = heads.order_by("-number").values_list("number", flat=True)

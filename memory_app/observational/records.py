@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.json_types import JSONObject, JSONValue
-from agentcms.wire.timestamps import format_timestamp
+from agentcms.wire.timestamps import end_of_millisecond, format_timestamp
 from agents_app.configuration.memory.options import ObservationalOptions
 from jobs_app.models import Job
 from memory_app.models import Observation, Thread
@@ -63,7 +63,7 @@ def earlier_generations(thread: Thread, start: datetime | None, end: datetime | 
     if start is not None:
         begun = begun.filter(created_at__gte=start)
     if end is not None:
-        begun = begun.filter(created_at__lte=end)
+        begun = begun.filter(created_at__lte=end_of_millisecond(end))
     return begun.order_by("-generation").values_list("generation", flat=True)
 
 

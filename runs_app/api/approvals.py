@@ -17,6 +17,7 @@ from agentcms.api.pagination import page_payload
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.wire.timestamps import end_of_millisecond
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.unknown_names import warning_payloads
 from agents_app.models import Agent
@@ -63,7 +64,7 @@ class SuspendedRunsView(JSONView):
             "thread__key": thread,
             "thread__resource_key": resource,
             "suspended_at__gte": since,
-            "suspended_at__lte": until,
+            "suspended_at__lte": end_of_millisecond(until) if until else None,
         }
         runs = AgentRun.objects.for_user(request.user).filter(
             agent_key=agent_id, parent=None, status=AgentRun.Status.SUSPENDED, suspended_at__isnull=False

@@ -17,7 +17,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict, NotFound
 from agentcms.wire.json_types import JSONObject
-from agentcms.wire.timestamps import format_timestamp
+from agentcms.wire.timestamps import end_of_millisecond, format_timestamp
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.responses import agent_response, reject_warnings
@@ -50,9 +50,7 @@ class ActivationsView(JSONView):
 
 def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObject:
     """Return the version that was live at a time, even if it was deleted since. Raise NotFound."""
-    # Times on the wire are truncated to milliseconds, so include the whole millisecond.
-    end = at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)
-    move = moves.filter(created_at__lte=end).first()
+    move = moves.filter(created_at__lte=end_of_millisecond(at)).first()
     if move is None:
         raise NotFound(missing_move_message(moves, agent_id, at))
     return {

@@ -260,7 +260,10 @@ THREAD_PARAMETERS: dict[str, JSONObject] = {
     "networkId": {"description": "Another name of agentId."},
     "userId": {"description": "The ID of the user.", "example": "7"},
     "metadata": {"description": "Only threads whose metadata has these values."},
-    "filter": {"description": "Only some messages: {dateRange: {start, end}, roles, metadata} as JSON."},
+    "filter": {
+        "description": "Only some messages, as JSON: "
+        "{dateRange: {start, end, startExclusive?, endExclusive?}, roles, metadata}."
+    },
     "include": {"description": "Further messages: [{id, threadId?, withPreviousMessages?, withNextMessages?}]."},
     "includeSystemReminders": {"description": "true: also signals of the types system-reminder and reactive."},
     "searchQuery": {"description": "The words to find."},

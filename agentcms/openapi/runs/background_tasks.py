@@ -62,8 +62,8 @@ TASK_PARAMETERS: dict[str, JSONObject] = {
     "runId": {"description": "Only tasks of this run."},
     "threadId": {"description": "Only tasks of runs of this conversation."},
     "resourceId": {"description": "Only tasks of runs of this resource."},
-    "fromDate": {"description": "Only tasks since this time."},
-    "toDate": {"description": "Only tasks before this time."},
+    "fromDate": {"description": "Only tasks of this time or later."},
+    "toDate": {"description": "Only tasks before this time, which is not included."},
 }
 
 TASK_DESCRIPTIONS = {

@@ -134,7 +134,7 @@ def test_a_parameter_has_the_meaning_of_its_route():
         return {parameter["name"]: parameter["description"] for parameter in operations()[name]["parameters"]}
 
     assert texts("listScorers")["authorId"] == "Only scorers that the user with this name has created."
-    assert texts("listBackgroundTasks")["fromDate"] == "Only tasks since this time."
+    assert texts("listBackgroundTasks")["fromDate"] == "Only tasks of this time or later."
     assert {"networkId", "threadId", "resourceId"} <= texts("deleteNetworkMessages").keys()
     assert "agentId" not in texts("getNetworkThread")
     for name in ("exportAgents", "createDataset", "listExperiments", "updateGate", "createScore", "listTraces"):

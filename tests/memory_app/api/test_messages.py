@@ -1,6 +1,7 @@
 """Routes of messages."""
 
 import json
+from datetime import UTC, datetime
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -73,6 +74,20 @@ def test_a_message_with_tool_calls_is_one_message(caller, thread):
     assert caller.get(f"{PATH}?perPage=1").body["messages"] == [stored]
     assert caller.get(PATH).body["total"] == 6
     assert Message.objects.filter(head_number=6).count() == 3
+
+
+def test_a_period_includes_its_ends_unless_it_says_otherwise(caller, thread):
+    """The times of a response have milliseconds, and the database has microseconds."""
+    Message.objects.filter(number=2).update(created_at=datetime(2026, 1, 2, 3, 4, 5, 678901, UTC))
+    time = "2026-01-02T03:04:05.678Z"
+
+    def chosen(**period):
+        return texts(caller.get(f"{PATH}?filter={quote(json.dumps({'dateRange': period}))}"))
+
+    assert chosen(start=time, end=time) == chosen(end=time) == ["Message 1"]
+    assert chosen(end=time, endExclusive=True) == []
+    assert "Message 1" in chosen(start=time)
+    assert "Message 1" not in chosen(start=time, startExclusive=True)
 
 
 def test_messages_are_filtered_and_others_included(caller, thread):

@@ -211,7 +211,7 @@ def test_signals_stay_signals_in_a_copy(caller, editor, agent):
 def test_a_copy_may_have_the_messages_of_a_time(caller, editor):
     thread = add_thread(editor, texts=[("user", "One"), ("assistant", "Two"), ("user", "Three")])
     for number in (1, 2, 3):
-        thread.messages.filter(number=number).update(created_at=datetime(2026, 5, number, 12, tzinfo=UTC))
+        thread.messages.filter(number=number).update(created_at=datetime(2026, 5, number, 12, 0, 0, 500, UTC))
 
     def copied(**times):
         answer = caller.post(f"{THREADS}/t/clone", {"options": {"messageFilter": times}})

@@ -1,6 +1,6 @@
 """The runs of an agent that wait for people, and their streams."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -8,7 +8,7 @@ from django.utils import timezone
 from memory_app.models import Thread
 from runs_app.approvals.lookup import find_call
 from runs_app.events import streams
-from runs_app.models import RunEvent
+from runs_app.models import AgentRun, RunEvent
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, archived_agent, member
 from tests.runs_app.factories import PendingCallFactory, RunFactory
@@ -116,6 +116,17 @@ def test_the_list_is_filtered_and_the_latest_comes_first(editor, suspended, agen
     assert run_ids(editor.get(f"{PATH}?toDate={yesterday}")) == [str(old.pk)]
     page = editor.get(f"{PATH}?perPage=1&page=1")
     assert (run_ids(page), page.body["total"]) == ([str(old.pk)], 2)
+
+
+def test_the_period_includes_both_of_its_ends(editor, suspended):
+    """As in Mastra. The times of a response have milliseconds, and the database has microseconds."""
+    run = suspended()
+    AgentRun.objects.update(suspended_at=datetime(2026, 1, 2, 3, 4, 5, 678901, UTC))
+    [listed] = editor.get(PATH).body["runs"]
+    time = listed["suspendedAt"]
+
+    assert run_ids(editor.get(f"{PATH}?fromDate={time}&toDate={time}")) == [str(run.pk)]
+    assert run_ids(editor.get(f"{PATH}?toDate=2026-01-02T03:04:05.677Z")) == []
 
 
 def test_invalid_filters_are_named(editor, agent):

@@ -94,6 +94,16 @@ def test_tasks_are_filtered_and_ordered(caller, user, query, tools):
     assert [task["toolName"] for task in listed] == tools
 
 
+def test_the_period_includes_its_start_and_not_its_end(caller, task):
+    """As in Mastra, whose other periods include both."""
+    time = caller.get(TASKS).json()["tasks"][0]["createdAt"]
+
+    def count(query):
+        return caller.get(f"{TASKS}?{query}={time}").json()["total"]
+
+    assert (count("fromDate"), count("toDate")) == (1, 0)
+
+
 @pytest.mark.parametrize("query", ["status=odd", "orderBy=name", "orderDirection=up", "page=-1", "fromDate=never"])
 def test_a_bad_query_is_refused_with_its_name(caller, query):
     answer = caller.get(f"{TASKS}?{query}")
