@@ -112,12 +112,26 @@ Memory = Annotated[
 ]
 
 
+# Classes of their own: pydantic names a parametrized model after its parameter, and clients generate classes of the
+# names in the OpenAPI document.
+class ModelVariant(Variant[ModelChoice]):
+    """A model of an agent, with the rules that must hold for it."""
+
+
+class MemoryVariant(Variant[Memory]):
+    """A memory of an agent, with the rules that must hold for it."""
+
+
+class ToolsVariant(Variant[Keys]):
+    """The tools of an agent, with the rules that must hold for them."""
+
+
 class Conditional(BaseModel):
     """Variants of fields, of which the first whose rules hold for a call takes the place of the field."""
 
     # Not ignored: `apply_variants` replaces any field that is named here, also one that is not validated here.
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    model: Annotated[list[Variant[ModelChoice]], Field(max_length=MAX_VARIANTS)] | None = None
-    memory: Annotated[list[Variant[Memory]], Field(max_length=MAX_VARIANTS)] | None = None
-    tools: Annotated[list[Variant[Keys]], Field(max_length=MAX_VARIANTS)] | None = None
+    model: Annotated[list[ModelVariant], Field(max_length=MAX_VARIANTS)] | None = None
+    memory: Annotated[list[MemoryVariant], Field(max_length=MAX_VARIANTS)] | None = None
+    tools: Annotated[list[ToolsVariant], Field(max_length=MAX_VARIANTS)] | None = None

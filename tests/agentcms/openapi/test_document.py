@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from agentcms.openapi.document import document, section_schemas
+from agentcms.openapi.document import component_schemas, document, section_schemas
 from agentcms.openapi.sections import SECTIONS
 from agentcms.wsgi import application
 from agents_app.models import Agent
@@ -61,6 +61,14 @@ def test_a_name_of_a_schema_means_one_thing():
             by_name.setdefault(name, []).append(schema)
 
     assert [name for name, schemas in by_name.items() if any(schema != schemas[0] for schema in schemas)] == []
+
+
+def test_schemas_have_readable_names_of_which_no_two_differ_by_digits_only():
+    """Generators make classes of them. Pydantic numbers names that are taken, and joins those of type parameters."""
+    names = [*component_schemas()]
+
+    assert [name for name in names if not re.fullmatch(r"([A-Z]+[a-z]+){1,6}", name)] == []
+    assert len({name.casefold() for name in names}) == len(names)
 
 
 def test_a_field_has_the_text_of_its_own_section():
