@@ -16,6 +16,7 @@ from agentcms.api.query_params import MAX_NUMBER, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.unknown_names import read_named_fields
@@ -54,11 +55,15 @@ CACHE_BUST_HEADER = "HTTP_X_CACHE_BUST"
 
 
 class StartedRun(NamedTuple):
-    """A run, with the number after which its stream begins, and the chunks that come first."""
+    """A run, with the number after which its stream begins, and the chunks that come first.
+
+    `unknown` are the unknown names of a request that continued the run. Otherwise they are warnings of the run.
+    """
 
     run: AgentRun
     after: int = 0
     first_chunks: Sequence[StreamChunk] = ()
+    unknown: Sequence[UnknownName] = ()
 
 
 class RunnableAgentsView(JSONView):
@@ -86,9 +91,8 @@ class GenerateView(JSONView):
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
             # Nobody reads the answer before its end, so its first piece needs no commit of its own.
-            return answer_response(
-                request.user, start_requested_run(request, agent_id, ends_only=True).run.pk, agent_id
-            )
+            started = start_requested_run(request, agent_id, ends_only=True)
+            return answer_response(request.user, started.run.pk, agent_id, started.unknown)
 
 
 class AnswerStreamView(JSONView):
@@ -102,7 +106,7 @@ class AnswerStreamView(JSONView):
         slot = streams.StreamSlot(request.user)  # acquired first, as in GenerateView
         try:
             max_idle_ms = requested_idle_time(request, is_route=self.is_until_idle)
-            run, after, first_chunks = start_requested_run(request, agent_id)
+            run, after, first_chunks, _ = start_requested_run(request, agent_id)
             convert = NetworkConverter(run, after).convert if self.is_network else None
             numbered = accepts_event_ids(request)
             return stream_response(
@@ -212,4 +216,4 @@ def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCa
     if resumed is None:
         return None
     run, decided = resumed
-    return StartedRun(run, suspension_number(run, decided), chunks_after_decision(run, decided))
+    return StartedRun(run, suspension_number(run, decided), chunks_after_decision(run, decided), call.warnings)

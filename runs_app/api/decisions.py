@@ -56,11 +56,12 @@ MAX_RUNS_OF_THREAD = 20  # the latest that wait, then the latest others, in whic
 
 
 class Decided(NamedTuple):
-    """A decision that was stored. The run goes on after the event with the number `after`."""
+    """A decision that was stored, and unknown names of its request. The run goes on after the event `after`."""
 
     run: AgentRun
     call: PendingCall
     after: int
+    unknown: Sequence[UnknownName] = ()
 
 
 def read_decision_request(request: Request, model: type[BaseModel]) -> tuple[JSONObject, Sequence[UnknownName]]:
@@ -78,9 +79,9 @@ class DecisionView(JSONView):
     verdict = Verdict.APPROVE
 
     def decide(self, request: Request, agent_id: str) -> Decided:
-        body, _ = read_decision_request(request, CallBody)
+        body, unknown = read_decision_request(request, CallBody)
         decision = Decision(self.verdict, body.get("reason") or "", body.get("arguments"))
-        return decide_call_of_run(request, agent_id, body, lambda call: decision)
+        return decide_call_of_run(request, agent_id, body, lambda call: decision)._replace(unknown=unknown)
 
 
 class StreamedDecisionView(DecisionView):
@@ -105,7 +106,8 @@ class GeneratedDecisionView(DecisionView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         with streams.StreamSlot(request.user):
-            return answer_response(request.user, self.decide(request, agent_id).run.pk, agent_id)
+            decided = self.decide(request, agent_id)
+            return answer_response(request.user, decided.run.pk, agent_id, decided.unknown)
 
 
 class ApproveView(StreamedDecisionView):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -14,6 +14,7 @@ from agentcms.db.outages import read_through_outage
 from agentcms.errors import ApiError, Conflict, NotFound, Unauthorized, Unavailable
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.unknown_names import UnknownName
 from memory_app.realms import refresh_credentials
 from runs_app.api.lookups import run_not_found
 from runs_app.approvals.lookup import waiting_calls_below
@@ -33,8 +34,10 @@ RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be anot
 EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "error": None}
 
 
-def answer_response(user: Caller, run_id: UUID, agent_id: str) -> HttpResponse:
+def answer_response(user: Caller, run_id: UUID, agent_id: str, unknown: Sequence[UnknownName] = ()) -> HttpResponse:
     """Wait until a run is over and return its answer, or what it waits for.
+
+    `unknown` are names of a request that did not start the run, and that are therefore no warnings of it.
 
     Raise ApiError if it has no answer, and also RoleRequired if the user may not read all of it any more.
     """
@@ -46,10 +49,12 @@ def answer_response(user: Caller, run_id: UUID, agent_id: str) -> HttpResponse:
     if read_through_outage(streams.stopping, access.has_ended):
         raise access_failure(user, run)
     if run.status == AgentRun.Status.SUCCEEDED:
-        return json_response(read_through_outage(streams.stopping, generate_response, run))
-    if run.status == AgentRun.Status.SUSPENDED:
-        return json_response(read_through_outage(streams.stopping, suspended_response, run))
-    raise run_failure(run)
+        body = read_through_outage(streams.stopping, generate_response, run)
+    elif run.status == AgentRun.Status.SUSPENDED:
+        body = read_through_outage(streams.stopping, suspended_response, run)
+    else:
+        raise run_failure(run)
+    return json_response(body | {"warnings": [*run.warnings, *(name._asdict() for name in unknown)]})
 
 
 def access_failure(user: Caller, run: AgentRun) -> ApiError | RoleRequired:

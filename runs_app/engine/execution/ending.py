@@ -84,6 +84,8 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         usage=usage,
         metadata={"modelId": execution.model, **execution.recorder.metadata},
         messages={"all": [], "user": [], "nonUser": []},
+        # Also those that came up since the start, as `generate` gives them.
+        warnings=execution.memory_columns.get("warnings", []),
     )
     columns: RunEnd = {"status": AgentRun.Status.SUCCEEDED, "finish_reason": finish_reason}
     # A call of a tool of the client is no answer. Experiments score themselves.

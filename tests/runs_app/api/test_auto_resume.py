@@ -97,6 +97,13 @@ def test_an_api_key_of_the_same_user_for_end_users_answers_no_question_of_the_us
     assert PendingCall.objects.get().state == "open"
 
 
+def test_unknown_names_of_the_message_that_confirms_are_warnings(editor, waiting):
+    answer = say(editor, "Yes, confirmed", temprature=0.1)
+
+    assert answer["runId"] == waiting["runId"]
+    assert [warning["field"] for warning in answer["warnings"]] == ["temprature"]
+
+
 def test_the_next_message_confirms(editor, waiting, user):
     answer = say(editor, "Yes, confirmed")
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO
+from tests.runs import DEMO, chunks
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -43,6 +44,19 @@ def test_a_misspelled_active_tool_is_a_warning(warnings):
     agent = AgentFactory(model=DEMO, tools=["word-count"], default_options={"activeTools": ["wordcount"]})
 
     assert [field for field, _ in warnings(agent)] == ["activeTools"]
+
+
+def test_a_stream_ends_with_the_warnings_that_came_up_meanwhile():
+    agent = AgentFactory(model=DEMO)
+    caller = Caller(api_key(member("editor")))
+    body = {"messages": "Hi", "activeTools": ["word-cuont"]}
+
+    caller.client.post(f"/api/agents/{agent.pk}/stream", body, content_type="application/json").getvalue()
+
+    run = AgentRun.objects.get()
+    (start,), (finish,) = chunks(run, "start"), chunks(run, "finish")
+    assert start["payload"]["warnings"] == []
+    assert finish["payload"]["warnings"] == run.warnings != []
 
 
 def test_tools_of_the_agent_and_of_the_caller_are_known(warnings):

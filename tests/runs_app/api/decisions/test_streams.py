@@ -9,6 +9,7 @@ from runs_app.approvals import resuming
 from runs_app.models import AgentRun, PendingCall
 from tests.factories import AgentFactory
 from tests.runs_app.api.decisions.conftest import (
+    GENERATES,
     QUESTION,
     STREAMS,
     AskingAgainRunner,
@@ -175,6 +176,15 @@ def test_generate_forms_answer_as_generate(editor, run, call, runner):
     body = editor.post("/api/agents/concierge/approve-tool-call-generate", body_for("", run)).body
 
     assert (body["text"], body["finishReason"], body["runId"]) == ("Refunded.", "stop", str(run.pk))
+
+
+@pytest.mark.parametrize("route", GENERATES)
+def test_generate_forms_have_the_unknown_names_of_the_decision_as_warnings(editor, run, call, runner, route):
+    AgentRun.objects.update(warnings=[{"field": "tools", "key": "gone", "message": "No tool has the key 'gone'."}])
+
+    answer = editor.post(f"/api/agents/concierge/{route}?traced=yes", body_for("", run, colour="red"))
+
+    assert [warning["field"] for warning in answer.body["warnings"]] == ["tools", "traced", "colour"]
 
 
 def test_generate_of_a_run_that_still_waits_is_suspended(editor, run, call, runner):
