@@ -30,6 +30,8 @@ class AddedRuns(NamedTuple):
 def add_items_of_runs(dataset: Dataset, items: Sequence[JSONObject]) -> AddedRuns:
     """Add items of runs as one version. One that the dataset has already is not added again, as by a second click.
 
+    An item that was edited since counts too: its first content was replaced on purpose.
+
     Raise ConfigError, Conflict and ApiError, as adding items does.
     """
     lock_dataset(dataset.pk)  # before the look at its items, or two requests at the same time would both add one
@@ -44,16 +46,20 @@ class EqualItems:
 
     def __init__(self, dataset: Dataset, items: Sequence[JSONObject]) -> None:
         runs = [item["source"]["referenceId"] for item in items]
-        rows = ItemVersion.objects.current().filter(dataset=dataset, source__referenceId__in=runs)
-        self.versions = [*rows.select_related("item")]
+        self.versions = [*ItemVersion.objects.filter(dataset=dataset, source__referenceId__in=runs)]
+        current = ItemVersion.objects.current().filter(item__in={version.item_id for version in self.versions})
+        self.current = {version.item_id: version for version in current.select_related("item")}
         self.empty = ItemVersion().content
 
     def find(self, item: JSONObject) -> ItemVersion | None:
-        """Return the item with the same content, or None. An external ID replaces the item that has it."""
+        """Return the item that has or had the same content, or None. An external ID replaces the item that has it."""
         if item.get("external_id"):
             return None
         content = {**self.empty, **item}
-        return next((version for version in self.versions if json_equal(version.content, content)), None)
+        # An item that still has the content comes before one that was edited since.
+        versions = sorted(self.versions, key=lambda version: version.to_version is not None)
+        equal = (version for version in versions if json_equal(version.content, content))
+        return next((self.current[version.item_id] for version in equal if version.item_id in self.current), None)
 
 
 def item_of_run(run: AgentRun, user: Caller, *, with_mocks: bool = False, with_steps: bool = False) -> JSONObject:

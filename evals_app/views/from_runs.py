@@ -109,7 +109,7 @@ def add_forms(request: HttpRequest, runs: Sequence[AgentRun], forms: Sequence[Ru
     if count:
         messages.success(request, f"{pluralize(count, 'item')} added to {dataset.name} as version {dataset.version}.")
     if left := len(forms) - count:
-        messages.info(request, f"{dataset.name} has {pluralize(left, 'equal item')} of the same runs already.")
+        messages.info(request, f"{dataset.name} has {pluralize(left, 'item')} of the same runs already.")
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
 
 

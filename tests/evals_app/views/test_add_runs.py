@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from evals_app.datasets.changes import change_item, delete_items
 from evals_app.models import Dataset, ItemVersion
 from evals_app.views import from_runs
 from runs_app.models import RunEvent
@@ -181,9 +182,32 @@ def test_runs_that_are_there_already_are_not_added_again(client, runs):
     again = client.post(SELECTED, sent, follow=True)
     more = client.post(SELECTED, {**sent, "run": [str(run.pk) for run in runs]}, follow=True)
 
-    assert "Support has 2 equal items of the same runs already." in text(again)
+    assert "Support has 2 items of the same runs already." in text(again)
     assert "1 item added to Support as version 2." in text(more)
     assert Dataset.objects.get().item_count == 3
+
+
+def test_a_run_whose_item_was_edited_since_is_not_added_again(client, runs):
+    dataset = make_dataset(owner_id="support")
+    sent = {"dataset": "support", "run": [str(runs[0].pk)]}
+    client.post(SELECTED, sent)
+    change_item(dataset, ItemVersion.objects.get().item_id, {"ground_truth": "At nine."})
+
+    again = client.post(SELECTED, sent, follow=True)
+
+    assert "Support has 1 item of the same runs already." in text(again)
+    assert ItemVersion.objects.current().get().ground_truth == "At nine."
+
+
+def test_a_run_whose_item_was_deleted_is_added_again(client, runs):
+    dataset = make_dataset(owner_id="support")
+    sent = {"dataset": "support", "run": [str(runs[0].pk)]}
+    client.post(SELECTED, sent)
+    delete_items(dataset, [ItemVersion.objects.get().item_id])
+
+    client.post(SELECTED, sent)
+
+    assert ItemVersion.objects.current().get().ground_truth == "Nine."
 
 
 def test_more_runs_take_no_more_queries(client, runs, django_assert_max_num_queries):
