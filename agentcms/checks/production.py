@@ -67,9 +67,9 @@ def deployment_warnings() -> Iterator[CheckMessage]:
             id="agentcms.W001",
         )
     if str(settings.CACHES["default"]["BACKEND"]).endswith("LocMemCache"):
+        no_broker = "" if settings.CELERY_BROKER_URL else ", and jobs have no broker"
         yield CheckWarning(
-            "REDIS_URL is not set: each process counts throttled calls alone, and jobs have no broker.",
-            id="agentcms.W002",
+            f"REDIS_URL is not set: each process counts throttled calls alone{no_broker}.", id="agentcms.W002"
         )
     yield from security_warnings()
 

@@ -29,6 +29,11 @@ from agentcms.server.valkey import Valkey, remove_stale_socket
 LOCK_TIMEOUT = 15.0  # seconds for the guard of a killed start to clean up
 VALKEY_TIMEOUT = 20.0  # seconds for Valkey to load a large file
 FIRST_PAGE_TIMEOUT = 10.0  # seconds before the worker starts without waiting longer
+NO_SHARED_CACHE = (
+    "CELERY_BROKER_URL is set without REDIS_URL, so the processes share no cache. Each counts throttled calls alone, "
+    "editors may not see who else has an agent open, and events of runs arrive up to 0.25 seconds later. "
+    "Set REDIS_URL, or neither of them to use the embedded Valkey."
+)
 
 
 class CannotStart(Exception):
@@ -268,6 +273,8 @@ def startup_lines(config: ServerConfig) -> Iterator[str]:
     if (config.data / NO_USERS_FILE).exists():
         yield "There are no users yet. Create the first one in another terminal:"
         yield f"  {first_user_command(config)}"
+    if os.environ.get("CELERY_BROKER_URL") and not os.environ.get("REDIS_URL"):
+        yield NO_SHARED_CACHE
     yield f"Data: {config.data}. Ctrl-C stops everything."
 
 

@@ -127,6 +127,16 @@ def test_a_proxy_that_is_not_trusted_is_a_warning(settings, https, proxies, is_r
     assert ("agentcms.W004" in {warning.id for warning in deployment_warnings()}) == is_reported
 
 
+@pytest.mark.parametrize(("broker", "has_jobs"), [("amqp://rabbit", True), ("", False)])
+def test_a_missing_cache_says_whether_jobs_have_a_broker(settings, broker, has_jobs):
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.CELERY_BROKER_URL = broker
+
+    (message,) = [warning.msg for warning in deployment_warnings() if warning.id == "agentcms.W002"]
+
+    assert ("jobs have no broker" in message) is not has_jobs
+
+
 def test_each_check_has_an_id_of_its_own_in_the_documentation():
     code = "".join(path.read_text() for path in Path(checks.__file__).parent.glob("*.py"))
     used = re.findall(r'"agentcms\.([EW]\d{3})"', code)
