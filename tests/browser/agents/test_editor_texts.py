@@ -1,5 +1,6 @@
 """Texts in the editor: their preview, markup in them, and large ones."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.agents.editor_page import append_text, instructions, stored
@@ -34,6 +35,35 @@ def test_instructions_are_previewed_with_values_and_expanded(visit, fresh, api):
     expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
     assert stored(api, fresh)["requestContextSchema"] == {"properties": {"language": {"default": "French"}}}
     assert visitor.console == []
+
+
+LEFT_OF_TEXT = """(line) => {
+  const range = document.createRange();
+  range.selectNodeContents(line);
+  return range.getBoundingClientRect().x;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_text_stays_in_its_place_when_the_editor_replaces_the_textarea(visit, fresh, api, width):
+    """On a phone neither has an empty column in the place of line numbers."""
+    patch_agent(api, fresh, instructions="Greet every guest by name. " * 40)
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": width, "height": 844})
+    page = visitor.goto(f"/agents/{fresh}")
+    textarea = page.locator("#id_instructions")
+    left = textarea.evaluate(
+        "(area) => area.getBoundingClientRect().x + parseFloat(getComputedStyle(area).paddingLeft)"
+    )
+    below = page.locator("#model").bounding_box()["y"]
+
+    textarea.focus()
+    line = page.locator("#instructions .cm-line").first
+    line.wait_for()
+
+    assert abs(line.evaluate(LEFT_OF_TEXT) - left) <= 1
+    assert abs(page.locator("#model").bounding_box()["y"] - below) <= 1
+    assert (left < 40) == (width == 390)
 
 
 HOSTILE = """"><img src=x onerror=alert(1)></textarea><script>alert(2)</script>{{ 7*7 }}<svg onload=alert(3)>'"""
