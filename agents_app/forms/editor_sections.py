@@ -27,6 +27,7 @@ from agents_app.forms.objects.members import InputError, is_line, texts_by_targe
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
 from agents_app.forms.tools.background import (
     BACKGROUND_MODES,
+    MAX_TASK_ROWS,
     USES,
     TaskToolRow,
     background_tool_rows,
@@ -150,6 +151,15 @@ class EditorSections(forms.Form):
 
     @property
     def background_rows(self) -> list[TaskToolRow]:
+        """Return the rows of tools that the page shows. What is stored for the others stays as it is."""
+        return self.all_background_rows[:MAX_TASK_ROWS]
+
+    @property
+    def hidden_background_rows(self) -> int:
+        return len(self.all_background_rows) - len(self.background_rows)
+
+    @cached_property
+    def all_background_rows(self) -> list[TaskToolRow]:
         """Return the tools of the agent with what it says of their background tasks, as submitted or stored."""
         keys = [key for name in ("tools", "integration_tools") for key in self.selected_keys(name)]
         # By the names that models have for them, as in `runs_app.building.tool_names`.

@@ -18,6 +18,7 @@ from agents_app.registry import Entry, Kind, registry
 
 MAX_PICKER_OPTIONS = 20  # of one search; more words find the others
 MAX_SEARCH_WORDS = 10
+MAX_CHOSEN_ROWS = 100  # with buttons; a page with a thousand of them in several fields has megabytes
 
 KIND_BY_FIELD = {
     "tools": Kind.TOOL,
@@ -65,6 +66,16 @@ class Picker:
     @property
     def noun(self) -> str:
         return NOUNS[self.name]
+
+    @property
+    def rows(self) -> list[PickerOption]:
+        """The chosen options that have a row with buttons."""
+        return self.chosen[:MAX_CHOSEN_ROWS]
+
+    @property
+    def rest(self) -> list[PickerOption]:
+        """The other chosen options, which only have a checkbox."""
+        return self.chosen[MAX_CHOSEN_ROWS:]
 
 
 @dataclass(frozen=True)

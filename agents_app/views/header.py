@@ -13,6 +13,8 @@ from agents_app.models import Agent
 from agents_app.views.access import permission_context
 from agents_app.views.status import agent_status, find_drafts, find_warnings
 
+MAX_WARNINGS = 20  # on a page; an agent may have thousands of references
+
 
 class AgentTab(StrEnum):
     """The tabs of an agent. A page without a tab of its own marks the one that it belongs to."""
@@ -32,13 +34,15 @@ def header_context(request: HttpRequest, agent: Agent, tab: AgentTab) -> Templat
     `agent` comes from `get_agent()`, with its versions and the role of the user.
     """
     warnings, draft = find_warnings([agent])[agent.pk], find_drafts([agent]).get(agent.pk)
+    messages = with_distinct_messages(warnings)
     return {
         "nav": "agents",
         "tab": tab,
         "agent": agent,
         "status": agent_status(agent, warnings, draft),
         "missing_references": warnings,
-        "warnings": with_distinct_messages(warnings),
+        "warnings": messages[:MAX_WARNINGS],
+        "more_warnings": len(messages[MAX_WARNINGS:]),
         "draft": draft,
         **permission_context(request, agent),
     }

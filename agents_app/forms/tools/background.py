@@ -31,6 +31,7 @@ USES = [
     (FOREGROUND, "If the model asks for it"),
     ("never", "Never"),
 ]
+MAX_TASK_ROWS = 100  # each has four inputs, and the number of fields of a form is limited
 INPUTS = ("enabled", "disposition", "timeoutMs", "maxRetries")  # the members of a choice that a row has inputs for
 WHOLE_NUMBER = re.compile(r"[0-9]{1,8}")
 DECIMAL_NUMBER = re.compile(r"[0-9]{1,8}(\.[0-9]{1,3})?")
@@ -68,13 +69,17 @@ def background_tool_rows(
 ) -> list[TaskToolRow]:
     """Return a row for each tool of an agent, and for each that a configured value names.
 
-    Rows that `data` sent have its texts and the errors.
+    Rows that `data` sent have its texts and the errors. Of more than MAX_TASK_ROWS, these come first, and then those
+    with a choice: a page only shows the first ones.
     """
     texts = texts_by_target(errors)
     sent = {key: sent_row(data, key, texts) for key in get_submitted_list(data, "background-key")}
     tools = value.get("tools") if isinstance(value, dict) else None
     choices: JSONMapping = tools if isinstance(tools, dict) else {}
-    return [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
+    rows = [sent.get(key) or task_tool_row(key, choices.get(key)) for key in dict.fromkeys([*keys, *choices])]
+    if len(rows) > MAX_TASK_ROWS:
+        rows.sort(key=lambda row: (row.key not in sent, not row.is_set))
+    return rows
 
 
 def sent_row(data: FormData, key: str, error_texts: Mapping[str, str]) -> TaskToolRow:

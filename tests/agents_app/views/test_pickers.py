@@ -119,6 +119,26 @@ def test_an_unregistered_key_is_a_row_with_remove_and_keep(editor, field):
     assert getattr(agent, field) == []
 
 
+def test_thousands_of_unregistered_keys_are_a_small_page_that_keeps_them(editor):
+    keys = {field: [f"gone-{number}" for number in range(1000)] for field in ("tools", "workflows", "agents")}
+    agent = AgentFactory(**keys, background_tasks={"tools": {"gone-999": True}})
+
+    html = page(editor, agent)
+    sent = dict(form_data(html).lists())
+    answer = editor.post(reverse("agents:edit", args=[agent.pk]), {**sent, "name": "Doorman", "publish": "no"})
+
+    assert len(html) < 1_250_000
+    assert html.count("<summary>900 more</summary>") == 3
+    assert "2900 more tools are not shown." in html
+    assert "2980 more entries are not registered" in html
+    assert sum(map(len, sent.values())) < 5000
+    assert answer.status_code == 302
+    agent.refresh_from_db()
+    assert agent.name == "Doorman"
+    assert {field: getattr(agent, field) for field in keys} == keys
+    assert agent.background_tasks == {"tools": {"gone-999": True}}
+
+
 def test_an_unregistered_scorer_memory_or_processor_is_a_red_row(editor):
     agent = AgentFactory(scorers={"gone": {}}, memory="forgotten", input_processors=[{"key": "lost"}])
 
