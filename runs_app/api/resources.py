@@ -9,15 +9,12 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.views import JSONView
-from agentcms.errors import Forbidden, NotFound
+from agentcms.errors import NotFound
 from jobs_app.api.representation import job_response
-from memory_app.api.lookups import caller_of
 from memory_app.models import Resource
 from memory_app.realms import MemoryCaller
-from runs_app.privacy.jobs import start_forgetting, start_resource_export
+from runs_app.privacy.jobs import personal_data_caller, start_forgetting, start_resource_export
 from runs_app.resources import calls_of
-
-BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."
 
 
 class ResourceExportView(JSONView):
@@ -38,10 +35,7 @@ class ResourceForgetView(JSONView):
 
 def find_caller(request: Request, resource_id: str) -> MemoryCaller:
     """Return the caller, in whose realm the resource is. Raise NotFound and Forbidden."""
-    caller = caller_of(request)
-    caller.require_write()
-    if caller.is_bound:
-        raise Forbidden(BOUND_MESSAGE)
+    caller = personal_data_caller(request.user)
     is_own = resource_id == caller.default_resource  # runs without memory make no row for it
     if not is_own and not is_known(caller.realm, resource_id):
         raise NotFound(f"Resource with id {resource_id} not found")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -42,6 +43,21 @@ class ExportedRows(NamedTuple):
             columns = {name: to_json(value) for name, value in zip(names, row, strict=True)}
             line = {"type": self.line_type, **values, **columns}
             yield json.dumps(line, ensure_ascii=False, cls=DjangoJSONEncoder)
+
+
+@dataclass
+class Reader:
+    """The user who reads an export, and the owners of the rows in it that need a role for their owner."""
+
+    user: Caller
+    owner_ids: set[str] = field(default_factory=set)
+
+    def readable(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Filter to the rows for whose owner the user has a role, and note these owners."""
+        if not has_role_everywhere(self.user, Role.VIEWER):
+            rows = rows.filter(owner_id__in=owner_ids_for(self.user))
+        self.owner_ids.update(rows.order_by().values_list("owner_id", flat=True).distinct())
+        return rows
 
 
 RESOURCE = ExportedRows("resource", Resource, ["pk"], ["realm", "key", "working_memory", "created_at", "updated_at"])
@@ -142,7 +158,7 @@ def to_json(value: object) -> object:
     return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
 
 
-def resource_lines(realm: str, key: str, reader: Caller | None = None) -> Iterator[str]:
+def resource_lines(realm: str, key: str, reader: Reader | None = None) -> Iterator[str]:
     """Yield all data of a resource as JSON lines.
 
     A reader gets only what was sent and the answer of a run if they have no role for its owner, as in the API.
@@ -156,16 +172,16 @@ def resource_lines(realm: str, key: str, reader: Caller | None = None) -> Iterat
             yield from part.lines(part.model._default_manager.filter(thread=thread), thread=thread.key)
     for run_ids in batches_of_runs(realm, key):
         yield from run_lines(run_ids, reader)
-    yield from APPROVAL.lines(with_role(calls_of(realm, key), reader))
+    yield from APPROVAL.lines(readable(calls_of(realm, key), reader))
 
 
-def run_lines(run_ids: Iterable[UUID], reader: Caller | None) -> Iterator[str]:
+def run_lines(run_ids: Iterable[UUID], reader: Reader | None) -> Iterator[str]:
     """Yield runs with all that belongs to them, as far as the reader may read it."""
     runs: QuerySet[Any] = AgentRun.objects.filter(pk__in=run_ids)
-    readable = [*with_role(runs, reader).values_list("pk", flat=True)]
-    yield from RUN.lines(runs.filter(pk__in=readable))
+    whole = [*readable(runs, reader).values_list("pk", flat=True)]
+    yield from RUN.lines(runs.filter(pk__in=whole))
     # Child runs show how the agents of a team work.
-    others = runs.exclude(pk__in=readable).filter(parent=None)
+    others = runs.exclude(pk__in=whole).filter(parent=None)
     sent = {
         "messages": F("input__messages"),
         "options": F("input__options"),
@@ -173,14 +189,12 @@ def run_lines(run_ids: Iterable[UUID], reader: Caller | None) -> Iterator[str]:
     }
     yield from RUN_OF_FORMER_MEMBER.lines(others.annotate(**sent))
     for part in (*PARTS_OF_RUN, *added_parts("run")):
-        yield from part.lines(part.model._default_manager.filter(run__in=readable))
+        yield from part.lines(part.model._default_manager.filter(run__in=whole))
 
 
-def with_role(rows: QuerySet[Any], reader: Caller | None) -> QuerySet[Any]:
-    """Filter to the rows for whose owner the reader has a role. Without a reader, all remain."""
-    if reader is None or has_role_everywhere(reader, Role.VIEWER):
-        return rows
-    return rows.filter(owner_id__in=owner_ids_for(reader))
+def readable(rows: QuerySet[Any], reader: Reader | None) -> QuerySet[Any]:
+    """Filter to the rows that the reader may read. Without a reader, all remain."""
+    return rows if reader is None else reader.readable(rows)
 
 
 def batches_of_runs(realm: str, key: str) -> Iterator[list[UUID]]:

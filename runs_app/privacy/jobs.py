@@ -7,17 +7,32 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from access_app.caller import Caller
-from agentcms.wire.json_types import JSONObject
+from agentcms.errors import Forbidden
+from agentcms.wire.json_types import JSONObject, JSONValue
 from jobs_app import limits
-from jobs_app.files import file_storage, save_file, temporary_file
+from jobs_app.files import OWNER_IDS, file_storage, save_file, temporary_file
 from jobs_app.models import Job
 from jobs_app.runner import enqueue_unless_queued, job_handler
-from runs_app.privacy.export import resource_lines
+from memory_app.realms import MemoryCaller, memory_caller
+from runs_app.privacy.export import Reader, resource_lines
 from runs_app.privacy.personal_data import EXPORT_RESOURCE, FORGET
 
 LINES_PER_REPORT = 500
+BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."
 
 limits.limit_per_user(EXPORT_RESOURCE)
+
+
+def personal_data_caller(user: Caller) -> MemoryCaller:
+    """Return the realm of a caller who exports or deletes data of a resource, or downloads an export.
+
+    Raise RoleRequired for a key that can only read, and Forbidden for one that serves one resource.
+    """
+    caller = memory_caller(user)
+    caller.require_write()
+    if caller.is_bound:
+        raise Forbidden(BOUND_MESSAGE)
+    return caller
 
 
 def start_resource_export(user: Caller, realm: str, resource: str) -> Job:
@@ -42,7 +57,8 @@ def export_resource(job: Job) -> JSONObject:
         return {}
     size = count = 0
     max_size = settings.JOB_FILES_PER_USER - limits.used_bytes(user)
-    lines = resource_lines(job.parameters["realm"], job.parameters["resource"], user)
+    reader = Reader(user)
+    lines = resource_lines(job.parameters["realm"], job.parameters["resource"], reader)
     with temporary_file(f"{job.pk}.jsonl") as file:
         for count, text in enumerate(lines, 1):
             size += file.write(f"{text}\n".encode())
@@ -56,4 +72,5 @@ def export_resource(job: Job) -> JSONObject:
     except BaseException:  # a file without a row would never be deleted
         file_storage().delete(name)
         raise
-    return {"records": count, "bytes": size, "file": f"/api/jobs/{job.pk}/file"}
+    owner_ids: list[JSONValue] = [*sorted(reader.owner_ids)]
+    return {"records": count, "bytes": size, "file": f"/api/jobs/{job.pk}/file", OWNER_IDS: owner_ids}

@@ -9,10 +9,12 @@ from django.db.models.deletion import Collector
 from jobs_app import limits, runner
 from jobs_app.files import file_storage
 from jobs_app.models import Job, JobFile, LeaseLost
+from memory_app.realms import user_realm
 from runs_app.privacy import jobs, personal_data
 from runs_app.privacy.jobs import start_resource_export
-from tests.factories import api_key, member
+from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import RunFactory
 
 WAIT = 2  # seconds that a worker may take to attach its file
 
@@ -77,6 +79,31 @@ def test_who_left_the_team_of_the_end_users_cannot_download_their_export(client)
 
     assert (before, demoted.status_code, client.get(url, headers=bearer).status_code) == (200, 403, 403)
     assert "Editor role in support" in demoted.json()["error"]
+
+
+@pytest.mark.django_db
+def test_who_left_a_team_whose_runs_are_in_their_export_cannot_download_it(client):
+    user = member("editor", "support")
+    RunFactory(agent=AgentFactory(owner_id="support"), requested_by=user)
+    export = runner.run_claimed(str(start_resource_export(user, user_realm(user.pk), user_realm(user.pk)).pk))
+    url, bearer = f"/api/jobs/{export.pk}/file", {"Authorization": f"Bearer {api_key(user)}"}
+    before = client.get(url, headers=bearer).status_code
+
+    user.memberships.all().delete()
+    refused = client.get(url, headers=bearer)
+
+    assert (export.result["ownerIds"], before, refused.status_code) == (["support"], 200, 403)
+    assert refused.json()["error"] == "This needs the Viewer role in support. Start a new export."
+
+
+@pytest.mark.django_db
+def test_a_key_that_can_only_read_cannot_download_an_export(client, user, realm):
+    export = runner.run_claimed(str(start_resource_export(user, realm, "alice").pk))
+    bearer = {"Authorization": f"Bearer {api_key(user, 'viewer')}"}
+
+    refused = client.get(f"/api/jobs/{export.pk}/file", headers=bearer)
+
+    assert (refused.status_code, "This API key can only read." in refused.json()["error"]) == (403, True)
 
 
 @pytest.mark.django_db(transaction=True)

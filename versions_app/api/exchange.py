@@ -25,12 +25,12 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_names import check_names, warning_payloads
 from jobs_app.api.lookups import get_job
 from jobs_app.api.representation import job_payload
-from jobs_app.files import temporary_file
+from jobs_app.files import require_owners_of_file, temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
-from memory_app.realms import memory_caller
+from runs_app.privacy.jobs import personal_data_caller
 from runs_app.privacy.personal_data import EXPORT_RESOURCE
-from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
+from versions_app.exchange.export_job import EXPORT, start_agent_export
 from versions_app.exchange.file_format import file_format_fault
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
@@ -118,11 +118,9 @@ class JobFileView(JSONView):
 
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         job = get_job(request, job_id)
-        if job.kind == EXPORT:
-            # The user may have left a team since then, whose agents are in the file.
-            require_access_to_export(request.user, job)
-        elif job.kind == EXPORT_RESOURCE:
-            memory_caller(request.user)  # the same of a team whose end users the API key serves
+        if job.kind == EXPORT_RESOURCE:
+            personal_data_caller(request.user)  # with the rights that starting it needs
+        require_owners_of_file(request.user, job)
         has_file = job.kind in FILE_NAMES and job.state == job.State.DONE
         file = JobFile.objects.filter(job=job).first() if has_file else None
         try:

@@ -13,12 +13,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from access_app.caller import Caller
-from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
-from access_app.role import Role, RoleRequired
+from access_app.permissions import max_role
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent, AgentQuerySet
 from jobs_app import limits
-from jobs_app.files import file_storage, save_file, temporary_file
+from jobs_app.files import OWNER_IDS, file_storage, save_file, temporary_file
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import job_handler
 from versions_app.exchange.requester import requesting_user
@@ -123,7 +122,7 @@ def export_agents(job: Job) -> JSONObject:
         "bytes": written.size,
         "sha256": written.sha256,
         "file": f"/api/jobs/{job.pk}/file",
-        "ownerIds": written.owner_ids,
+        OWNER_IDS: written.owner_ids,
     }
 
 
@@ -159,15 +158,3 @@ def agent_lines(agents: AgentQuerySet) -> Iterator[tuple[Sequence[Any], str]]:
             archived = '"archived":true,' if key[2] else ""
             yield key, f'{{"agent":{live},{archived}{draft}"id":{agent_id},"ownerId":{owner_id}}}'
         after = rows[-1][0]
-
-
-# --- Downloading
-
-
-def require_access_to_export(user: Caller, job: Job) -> None:
-    """Raise RoleRequired if the file has agents of an owner for which the user has no role any more."""
-    if has_role_everywhere(user, Role.VIEWER):
-        return
-    result = job.result or {}
-    if lost := sorted(set(result.get("ownerIds", ())) - set(owner_ids_for(user))):
-        raise RoleRequired(Role.VIEWER, lost[0], "Start a new export.")

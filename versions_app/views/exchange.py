@@ -26,9 +26,10 @@ from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
 from agents_app.editing.bulk import MAX_SELECTED_AGENTS
 from agents_app.views.access import GET_POST, visible_agents
+from jobs_app.files import require_owners_of_file
 from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
-from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_agent_export
+from versions_app.exchange.export_job import EXPORT, start_agent_export
 from versions_app.exchange.import_job import (
     IMPORT,
     StoredUpload,
@@ -121,8 +122,7 @@ def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     report = JobReport(job)
     if not (report.is_export and report.file):
         raise Http404
-    # The user may have left a team since then, whose agents are in the file.
-    require_access_to_export(request.user, job)
+    require_owners_of_file(request.user, job)
     name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
     try:
         file = report.file.open()
