@@ -248,13 +248,16 @@ class LockedRowMixin(ConcurrentChangeMixin):
     """
 
     def changeform_view(self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        if request.method != "POST" or object_id is None:
+        if request.method != "POST":
             return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
         with transaction.atomic():
-            self.lock_row(object_id)
+            self.lock_row(request, object_id)
             return super().changeform_view(request, object_id, *args, **kwargs)  # type: ignore[misc]
 
-    def lock_row(self, object_id: str) -> None:
+    def lock_row(self, request: HttpRequest, object_id: str | None) -> None:
+        """Lock the row of the form. A form that adds one has none."""
+        if object_id is None:
+            return
         # Without `no_key`, nobody could insert a row that refers to this one by a foreign key until it is saved.
         rows = self.model._default_manager.select_for_update(no_key=True, of=("self",))  # type: ignore[attr-defined]
         with suppress(ValidationError, ValueError):  # an ID that Django does not find either

@@ -81,10 +81,21 @@ def lock_managed_teams(manager: Caller, owner_ids: Iterable[str]) -> None:
 
     Raise RoleRequired unless the user manages all of them.
     """
-    for owner_id in sorted(set(owner_ids)):  # in one order, or two callers could wait for each other
-        lock_members(owner_id)
+    teams = sorted(set(owner_ids))
+    lock_teams(teams)
+    for owner_id in teams:
         # After the lock: another manager may have ended the right of this one while it waited.
         require_role(manager, Role.MANAGER, owner_id)
+
+
+def lock_teams(owner_ids: Iterable[str]) -> None:
+    """Let other changes of the members of teams wait until this transaction ends.
+
+    Call this before the lock of a membership or a user, and for all teams at once: two transactions that lock in two
+    orders could wait for each other.
+    """
+    for owner_id in sorted(set(owner_ids)):
+        lock_members(owner_id)
 
 
 def change_role(membership: Membership, role: Role, manager: Caller) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -19,7 +21,13 @@ from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import gone_messages, lock_managed_teams, reject_loss_of_managers
+from access_app.teams import (
+    can_be_owner,
+    gone_messages,
+    lock_managed_teams,
+    lock_teams,
+    reject_loss_of_managers,
+)
 
 User = get_user_model()
 
@@ -96,12 +104,27 @@ class MembershipFormSet(forms.BaseInlineFormSet):
 
 
 class TeamManagersMixin:
-    """A mixin that deletes no last manager of a team, neither on the page of a row nor on the list."""
+    """A mixin that deletes no last manager of a team, neither on the page of a row nor on the list.
+
+    It stands before `LockedRowMixin`: the teams are locked before the row.
+    """
 
     @staticmethod
     def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
         """Return the memberships that are deleted with rows."""
         raise NotImplementedError
+
+    def lock_row(self, request: HttpRequest, object_id: str | None) -> None:
+        """Lock the teams of the memberships of a row, and those that the form names, and then the row.
+
+        The checks of the forms lock the teams one by one, and the name of the superusers between them.
+        """
+        owner_ids = set(sent_owners(request))
+        with suppress(ValidationError, ValueError):  # an ID that Django does not find either
+            rows = self.model._default_manager.filter(pk=unquote(object_id)) if object_id else ()  # type: ignore[attr-defined]
+            owner_ids |= {membership.owner_id for membership in self.memberships_of(rows)}
+        lock_teams(owner_ids)
+        super().lock_row(request, object_id)  # type: ignore[misc]
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return the last managers as protected objects, so that nothing is deleted.
@@ -125,6 +148,12 @@ class TeamManagersMixin:
         # The check of an action holds a lock, and without the transaction the lock would end before the deletion.
         response: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]
         return response
+
+
+def sent_owners(request: HttpRequest) -> list[str]:
+    """Return the teams that a sent form names, also in its inlines. A page has a template of an inline, too."""
+    names = [name for name in request.POST if name.rpartition("-")[2] == "owner_id" and "__prefix__" not in name]
+    return [*filter(can_be_owner, map(request.POST.__getitem__, names))]
 
 
 class MembershipAccessMixin(StaffAccessMixin):
@@ -156,7 +185,7 @@ def membership_form_for(user: Caller) -> type[MembershipForm]:
 
 
 @admin.register(Membership)
-class MembershipAdmin(LockedChangeMixin, MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin):
+class MembershipAdmin(TeamManagersMixin, LockedChangeMixin, MembershipAccessMixin, admin.ModelAdmin):
     """The page of memberships."""
 
     @staticmethod

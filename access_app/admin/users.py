@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
@@ -23,7 +21,7 @@ from access_app.forms.password import AccountPasswordForm, NewAccountForm
 from access_app.models import Membership
 from access_app.permissions import has_role_somewhere
 from access_app.role import Role
-from access_app.teams import lock_members, reject_loss_of_managers, reject_loss_of_superusers
+from access_app.teams import lock_teams, reject_loss_of_managers, reject_loss_of_superusers
 
 User = get_user_model()
 HAS_DATA_MESSAGE = "The admin deletes no user who has data of these kinds: {}. Deactivate the user instead."
@@ -59,7 +57,7 @@ class AccountForm(UserChangeForm):
 
 
 @admin.register(User)
-class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, UserAdmin):
+class UserAccountAdmin(TeamManagersMixin, LockedChangeMixin, StaffAccessMixin, UserAdmin):
     """The page of users. Superusers change users; other staff only the memberships that they manage."""
 
     form = AccountForm
@@ -84,9 +82,10 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Name the way out for users with rows that the admin does not delete, such as API keys and conversations."""
         rows = User.objects.filter(pk__in=[user.pk for user in objs]).order_by("pk")
-        # Before the locks of names, in the order in which a change form takes both. The page that asks has none
-        # of them, because it has no transaction.
-        users = [*(rows.select_for_update() if request.method == "POST" else rows)]
+        if request.method == "POST":  # the page that asks locks nothing, because it has no transaction
+            lock_teams(membership.owner_id for membership in self.memberships_of(objs))
+            rows = rows.select_for_update()
+        users = [*rows]
         deleted, counts, lacking, protected = super().get_deleted_objects(users, request)
         # Django would delete them too, and with them the record of what the user did.
         if LogEntry.objects.filter(user__in=users).exists():
@@ -98,18 +97,6 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
         except ValidationError as error:
             protected = [*protected, *error.messages]
         return deleted, counts, set(), protected
-
-    def lock_row(self, object_id: str) -> None:
-        """Lock a user, and then the teams of the user in one order.
-
-        The checks of the forms lock the teams one by one, and the name of the superusers between them. Two requests
-        could wait for each other.
-        """
-        super().lock_row(object_id)
-        with suppress(ValidationError, ValueError):  # an ID that Django does not find either
-            memberships = self.memberships_of(User.objects.filter(pk=unquote(object_id)))
-            for owner_id in sorted({membership.owner_id for membership in memberships}):
-                lock_members(owner_id)
 
     def displayed_beside_columns(self, row: Any) -> object:
         return [*row.memberships.order_by("pk").values_list("pk", "owner_id", "role")]
@@ -141,6 +128,6 @@ class UserAccountAdmin(LockedChangeMixin, StaffAccessMixin, TeamManagersMixin, U
         # In a transaction, to the end of which the check of the last superuser holds its lock.
         with transaction.atomic():
             if request.method == "POST":
-                self.lock_row(id)  # before the lock of the check, as a change form does
+                self.lock_row(request, id)  # before the lock of the check, as a change form does
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return response

@@ -9,11 +9,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from access_app import teams
 from access_app.admin import users
 from access_app.admin.api_keys import ApiKeyForm
 from access_app.admin.users import AccountForm, User
+from access_app.admin_access import LockedRowMixin
 from access_app.models import ApiKey
-from tests.factories import UserFactory
+from tests.factories import MembershipFactory, UserFactory
+from tests.page_client import browser
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,6 +86,44 @@ def test_a_user_is_changed_and_deleted_at_the_same_time(monkeypatch):
 
         assert (changed.result(30), deleted.result(30)) == (302, 302)
     assert not User.objects.filter(pk=user.pk).exists()
+
+
+def test_a_role_is_changed_on_both_pages_at_the_same_time(monkeypatch):
+    """Both lock the team and the row of the membership. In two orders, each would wait for the other."""
+    root = UserFactory(is_staff=True, is_superuser=True)
+    membership = MembershipFactory(owner_id="support", role="viewer")
+    team_is_locked, row_is_locked = Event(), Event()
+    lock_row, stored_membership = LockedRowMixin.lock_row, teams.stored_membership
+
+    def lock_noticed(page, *args):
+        lock_row(page, *args)
+        row_is_locked.set()
+
+    def store_paused(row):
+        team_is_locked.set()
+        row_is_locked.wait(1)  # never if the form of the admin waits for the team first
+        return stored_membership(row)
+
+    def post(path, fields):
+        try:
+            return browser(root).post(path, fields).status_code
+        finally:
+            connections.close_all()
+
+    def change_in_admin():
+        team_is_locked.wait(10)
+        path = reverse("admin:access_app_membership_change", args=[membership.pk])
+        return post(path, {"owner_id": "support", "role": "publisher"})
+
+    monkeypatch.setattr(LockedRowMixin, "lock_row", lock_noticed)
+    monkeypatch.setattr(teams, "stored_membership", store_paused)
+    with ThreadPoolExecutor(2) as pool:
+        admin_answer = pool.submit(change_in_admin)
+        page_answer = pool.submit(post, reverse("account:member", args=[membership.pk]), {"role": "editor"})
+
+        assert (page_answer.result(30), admin_answer.result(30)) == (302, 302)
+    membership.refresh_from_db()
+    assert membership.role == "publisher"
 
 
 @pytest.mark.parametrize("page", ["delete", "change", "password_change"])

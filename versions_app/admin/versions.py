@@ -110,10 +110,10 @@ class AgentVersionAdmin(LockedRowMixin, VersionActionsAdmin):
         displayed: AgentVersion | None = version
         return displayed
 
-    def lock_row(self, object_id: str) -> None:
+    def lock_row(self, request: HttpRequest, object_id: str | None) -> None:
         """Lock the agent of a version, as all changes of its history do, before the form compares what was opened."""
         with suppress(ValidationError, *DELETED_ERRORS):  # Django reports what it does not find
-            AgentVersion.objects.only("agent_id").get(pk=unquote(object_id)).locked_agent()
+            AgentVersion.objects.only("agent_id").get(pk=unquote(object_id or "")).locked_agent()
 
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: ModelForm, change: bool) -> None:
         """Update the description only: `save()` would insert a version that was deleted in the meantime."""
