@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Protocol
+from urllib.parse import urlencode
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
+from agentcms.api.exceptions import api_error
+from agentcms.errors import ApiError, Conflict
 from agentcms.web.template_context import TemplateContext
 
 REPLACED_MESSAGE = (
     "It was deleted in the meantime, and this one was created with its ID. "
     "Nothing was changed. Look at it before you try again."
 )
+
+
+class RowReplaced(PermissionDenied):
+    """The row of a dialog or an Undo button was deleted since it was shown, and another one has its ID."""
+
+
+@api_error.register
+def _row_replaced(exception: RowReplaced) -> ApiError:
+    return Conflict(str(exception), "replaced")
 
 
 class StampedRow(Protocol):
@@ -30,9 +43,21 @@ def row_stamp(row: StampedRow) -> str:
 
 
 def replaced_reason(request: HttpRequest, row: StampedRow) -> str:
-    """Return that the form of a dialog was opened for another row of the same ID, or a blank text."""
+    """Return that a dialog or an Undo button was shown for another row of the same ID, or a blank text."""
     stamp = row_stamp(row)
-    return REPLACED_MESSAGE if request.POST.get("row_stamp", stamp) != stamp else ""
+    sent = request.POST.get("row_stamp") or request.GET.get("row_stamp", stamp)
+    return REPLACED_MESSAGE if sent != stamp else ""
+
+
+def reject_replaced_row(request: HttpRequest, row: StampedRow) -> None:
+    """Raise RowReplaced if an Undo button was shown for another row of the same ID."""
+    if reason := replaced_reason(request, row):
+        raise RowReplaced(reason)
+
+
+def with_row_stamp(url: str, row: StampedRow) -> str:
+    """Return the URL of an Undo button, which does nothing to another row that has the ID of this one by then."""
+    return f"{url}?{urlencode({'row_stamp': row_stamp(row)})}"
 
 
 def render_dialog(

@@ -24,7 +24,7 @@ from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing import bulk
 from agents_app.forms.actions import DeleteForm, build_removal_form
 from agents_app.models import Agent, AgentIndex
-from agents_app.views.access import reject_replaced
+from agents_app.views.access import reject_replaced, selected_agents
 
 DONE_VERBS = {"delete": "Deleted", "archive": "Archived", "unarchive": "Unarchived"}
 
@@ -85,7 +85,7 @@ class AgentRemovalAdmin(WithoutBulkDeletionMixin, admin.ModelAdmin):
         """Ask for confirmation, naming the agents that use the selected ones. Act once it is given."""
         if (ids := self.selected_ids(request, agents)) is None:
             return None
-        visible = Agent.objects.for_user(request.user)
+        visible = selected_agents(request)
         confirmed = set(request.POST.getlist("confirmed_agent"))
         selection = bulk.describe_selection(request.user, visible, ids, confirmed)
         form = build_removal_form(name, request.POST if "confirmed" in request.POST else None, selection)

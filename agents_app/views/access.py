@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
@@ -12,8 +12,7 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, has_role_everywhere, has_role_somewhere, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import known_owners
-from agentcms.api.exceptions import api_error
-from agentcms.errors import ApiError, Conflict
+from agentcms.web.dialogs import RowReplaced
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent, AgentQuerySet
@@ -24,7 +23,7 @@ GET_POST = ("GET", "HEAD", "POST")
 SNAPSHOT_COLUMNS = ("active_version__snapshot_text", "head_version__snapshot_text")
 
 
-class AgentReplaced(PermissionDenied):
+class AgentReplaced(RowReplaced):
     """The agent of a dialog was deleted since the dialog was opened, and another one has its ID."""
 
     def __init__(self) -> None:
@@ -32,11 +31,6 @@ class AgentReplaced(PermissionDenied):
             "The agent was deleted in the meantime, and this one was created or restored with its ID. "
             "Nothing was changed. Look at it before you try again."
         )
-
-
-@api_error.register
-def _agent_replaced(exception: AgentReplaced) -> ApiError:
-    return Conflict(str(exception), "replaced")
 
 
 def visible_agents(request: HttpRequest) -> AgentQuerySet:
@@ -77,9 +71,27 @@ def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:
 
 
 def reject_replaced(request: HttpRequest, agent: Agent) -> None:
-    """Raise AgentReplaced if the form of a dialog names the key of another row. Forms outside of dialogs name none."""
-    if request.POST.get("agent_key", agent.row_key) != agent.row_key:
+    """Raise AgentReplaced if the form of a dialog or the URL of an Undo button names the key of another row.
+
+    Other forms name none.
+    """
+    sent = request.POST.get("agent_key") or request.GET.get("agent_key", agent.row_key)
+    if sent != agent.row_key:
         raise AgentReplaced
+
+
+def with_agent_key(url: str, agent: Agent) -> str:
+    """Return the URL of an Undo button, which does nothing to another agent that has the ID of this one by then."""
+    return f"{url}?{urlencode({'agent_key': agent.row_key})}"
+
+
+def selected_agents(request: HttpRequest) -> AgentQuerySet:
+    """Return the agents that the user may see, for an action on selected ones.
+
+    A form with their keys gets these rows alone: another agent may have an ID of them by now.
+    """
+    agents, keys = Agent.objects.for_user(request.user), request.POST.getlist("agent_key")
+    return agents.filter(row_key__in=[key.replace("\0", "") for key in keys]) if keys else agents
 
 
 def has_role_for(request: HttpRequest, agent: Agent, role: Role) -> bool:

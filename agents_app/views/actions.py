@@ -31,6 +31,7 @@ from agents_app.views.access import (
     missing_role_message,
     reject_replaced,
     selectable_owners,
+    with_agent_key,
 )
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.models import DeletedAgent
@@ -79,7 +80,7 @@ def archive(request: HttpRequest, agent_id: str) -> HttpResponse:
     with transaction.atomic():
         archive_locked(lock_agent(request, agent_id, Role.PUBLISHER))
 
-    undo = reverse("agents:unarchive", args=[agent.pk])
+    undo = with_agent_key(reverse("agents:unarchive", args=[agent.pk]), agent)
     messages.success(request, f"{agent.name} was archived.", extra_tags=undo)
     return redirect_page(request, reverse("agents:edit", args=[agent.pk]))
 

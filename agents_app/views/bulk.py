@@ -14,8 +14,7 @@ from django.views.decorators.http import require_POST
 from agentcms.plural import pluralize
 from agents_app.editing import bulk
 from agents_app.forms.actions import build_removal_form
-from agents_app.models import Agent
-from agents_app.views.access import visible_agents
+from agents_app.views.access import selected_agents
 from agents_app.views.bulk_results import render_results
 from versions_app.models import DeletedAgent
 
@@ -38,19 +37,19 @@ def run_action(request: HttpRequest) -> HttpResponse:
     if name in ("archive", "delete"):
         return confirm_and_run(request, name, ids)
     action = bulk.duplicate_agent if name == "duplicate" else bulk.unarchive_agent
-    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, action)
+    results = bulk.apply_to_each(selected_agents(request), request.user, ids, action)
     return render_results(request, BULK_ACTIONS[name], results)
 
 
 def confirm_and_run(request: HttpRequest, name: str, ids: list[str]) -> HttpResponse:
     """Ask for confirmation, naming the agents that use the selected ones. Run the action once it is given."""
     confirmed, is_sent = set(request.POST.getlist("confirmed")), "sure" in request.POST
-    selection = bulk.describe_selection(request.user, visible_agents(request), ids, confirmed)
+    selection = bulk.describe_selection(request.user, selected_agents(request), ids, confirmed)
     form = build_removal_form(name, request.POST if is_sent else None, selection)
     if not (is_sent and form.is_valid()):
         return render_selection(request, name, selection, form)
     action = partial(bulk.delete_agent if name == "delete" else bulk.archive_agent, confirmed=confirmed)
-    results = bulk.apply_to_dependents_first(Agent.objects.for_user(request.user), request.user, ids, action)
+    results = bulk.apply_to_dependents_first(selected_agents(request), request.user, ids, action)
     # Not strict: IDs over the limit have no result.
     changed = [agent_id for agent_id, result in zip(dict.fromkeys(ids), results, strict=False) if result.done]
     undo_ids = DeletedAgent.objects.newest_ids(request.user, changed) if name == "delete" else changed

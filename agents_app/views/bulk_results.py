@@ -24,5 +24,6 @@ def render_results(
         "failed": failed,
         "done": len(results) - failed,
         "undo_ids": undo_ids,
+        "agent_keys": request.POST.getlist("agent_key"),
     }
     return render(request, "agents/bulk_results.html", context)

@@ -15,7 +15,7 @@ from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.configuration.version_checks import GateNotMet, MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message
+from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message, with_agent_key
 from agents_app.views.gates import gate_context
 from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.compare.summary import summarize_changes
@@ -113,7 +113,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
                 new_number = version.restore_locked(agent).version_number
         except MoveRefused as error:
             return render_refusal(request, render_version_restore_dialog, agent, version, form, error)
-        undo = undo_newest_url(agent) if publish else history_url("take_back", agent, new_number)
+        undo = undo_newest_url(agent) if publish else undo_draft_url("take_back", agent, new_number)
 
     message = f"v{new_number} is {'live' if publish else 'the draft'}, restored from v{number}."
     return success_response(request, agent, message, undo=undo, activated=publish)
@@ -212,7 +212,7 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
 
     if not discarded:
         return success_response(request, agent, "There is no draft to discard.")
-    undo = history_url("bring_back", agent, draft.version_number)
+    undo = undo_draft_url("bring_back", agent, draft.version_number)
     return success_response(request, agent, f"Draft v{draft.version_number} discarded.", undo=undo)
 
 
@@ -292,6 +292,11 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     if agent.head_version_id == version.pk and activation.to_version_number > version.version_number:
         message += f" v{activation.to_version_number} stays in the history."
     return success_response(request, agent, message, undo=undo_url, activated=True)
+
+
+def undo_draft_url(name: str, agent: Agent, number: int) -> str:
+    """Return the URL that undoes a change of the draft, by the number of a version."""
+    return with_agent_key(history_url(name, agent, number), agent)
 
 
 def undo_newest_url(agent: Agent) -> str:

@@ -60,3 +60,18 @@ def test_the_page_of_another_agent_is_refused_although_its_form_is_invalid(clien
     url, form, _ = open_form_of_replaced(client, page, entered)
 
     assert client.post(url, form).status_code == 409
+
+
+@pytest.mark.parametrize("action", ["archive_agents", "delete_agents"])
+def test_the_question_about_selected_agents_is_not_about_another_one(client, action):
+    client.force_login(member(Role.PUBLISHER, is_staff=True))
+    agent, url = with_draft(), reverse("admin:agents_app_agent_changelist")
+    sent = {"action": action, "_selected_action": [agent.pk]}
+    form = form_data(client.post(url, sent).content.decode()).dict()
+    agent.delete()
+    other = with_draft()
+    before = state(other)
+
+    client.post(url, form | {"confirmed": "yes", "typed": "delete 1 agent"})
+
+    assert (form["action"], state(other)) == (action, before)
