@@ -144,7 +144,7 @@ class StoredScorerView(JSONView):
         # Before the deletion: the message names the agents that lose the scorer.
         agents = Agent.objects.using_row("scorers", row.pk, row.owner_id)
         message = deletion_message(request.user, f"Scorer {scorer_id}", agents)
-        changes.delete_scorer(row.pk)
+        changes.delete_scorer(row)
         return json_response({"success": True, "message": message})
 
 

@@ -141,7 +141,12 @@ def begin_change(dataset: Dataset) -> ItemsChange:
 
 
 def reject_move(locked: Dataset, dataset: Dataset) -> None:
-    """Raise Conflict if a dataset has moved since it was read, to a team in which the user may have another role."""
+    """Raise Conflict if a dataset has moved since it was read, to a team in which the user may have another role.
+
+    So is one that was created with its ID meanwhile.
+    """
+    if locked.created_at != dataset.created_at:
+        raise Conflict("The dataset was deleted meanwhile, and another one has its ID now.", "dataset_replaced")
     if locked.owner_id != dataset.owner_id:
         raise Conflict("The dataset was moved to another team meanwhile. Repeat the change.", "dataset_moved")
 

@@ -50,13 +50,19 @@ def lock_scorer(scorer_id: str) -> Scorer:
 
 
 @transaction.atomic
-def delete_scorer(scorer_id: str) -> None:
-    """Delete a scorer with its versions. Raise Conflict if a gate or an experiment that has not ended uses it."""
-    row = lock_scorer(scorer_id)
-    if reason := reason_to_keep(row):
+def delete_scorer(row: Scorer) -> None:
+    """Delete a scorer with its versions.
+
+    Raise Conflict if a gate or an experiment that has not ended uses it, or if another scorer has its ID since it was
+    read.
+    """
+    locked = lock_scorer(row.pk)
+    if locked.created_at != row.created_at:
+        raise Conflict("The scorer was deleted meanwhile, and another one has its ID now.", "scorer_replaced")
+    if reason := reason_to_keep(locked):
         raise Conflict(reason, "scorer_in_use")
-    DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
-    row.delete()
+    DeletedScorer.objects.update_or_create(pk=locked.pk, defaults={"version_number": last_number(locked)})
+    locked.delete()
     transaction.on_commit(scorer_table.invalidate)
 
 

@@ -13,7 +13,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.role import Role
 from agentcms.errors import Conflict
-from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
+from agentcms.web.dialogs import (
+    redirect_page,
+    reject_replaced_row,
+    render_dialog,
+    replaced_reason,
+    row_stamp,
+    with_row_stamp,
+)
 from agentcms.web.post_transactions import atomic_post
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -56,10 +63,10 @@ def edit_settings(request: HttpRequest, dataset_id: str) -> HttpResponse:
 
 @transaction.atomic
 def change_as_editor(request: HttpRequest, dataset_id: str, columns: JSONObject) -> Dataset:
-    """Change settings of a dataset. Raise RoleRequired, or Http404 if the user no longer sees it."""
+    """Change settings of a dataset. Raise RoleRequired, RowReplaced, or Http404 if the user no longer sees it."""
     changed = change_settings(dataset_id, columns)
     # Checked again under the lock: the dataset may have moved to a team in which the user may not edit.
-    get_page_dataset(request, dataset_id, Role.EDITOR)
+    reject_replaced_row(request, get_page_dataset(request, dataset_id, Role.EDITOR))
     return changed
 
 
@@ -69,7 +76,7 @@ def archive(request: HttpRequest, dataset_id: str) -> HttpResponse:
     """Archive a dataset: lists leave it out, and everything else stays."""
     dataset = get_page_dataset(request, dataset_id, Role.EDITOR)
     change_as_editor(request, dataset.pk, {"archived": True})
-    undo = reverse("evals:unarchive", args=[dataset.pk])
+    undo = with_row_stamp(reverse("evals:unarchive", args=[dataset.pk]), dataset)
     # The tags of a message are the URL of its Undo button.
     messages.success(request, f"{dataset.name} was archived.", extra_tags=undo)
     return redirect("evals:datasets")

@@ -134,8 +134,8 @@ def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
     name, why_not = row.name, replaced_reason(request, row) or changes.reason_to_keep(row)
     if request.method == "POST" and not why_not:
         try:
-            changes.delete_scorer(row.pk)
-        except Conflict as error:  # a gate or an experiment was added meanwhile
+            changes.delete_scorer(row)
+        except Conflict as error:  # a gate or an experiment was added meanwhile, or the scorer was replaced
             why_not = error.error
         else:
             messages.success(request, f"{name} was deleted.")

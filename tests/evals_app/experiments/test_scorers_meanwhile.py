@@ -76,9 +76,9 @@ def test_a_scorer_is_deleted_only_after_the_end_of_its_experiments(owner_id):
     begin(owner_id)
 
     with pytest.raises(Conflict, match="An experiment that has not ended uses this scorer"):
-        delete_scorer("long")
+        delete_scorer(Scorer.objects.get(pk="long"))
     work()
-    delete_scorer("long")
+    delete_scorer(Scorer.objects.get(pk="long"))
 
     assert not Scorer.objects.exists()
 
@@ -90,7 +90,7 @@ def test_a_scorer_that_an_experiment_tests_is_not_deleted():
     new_experiment(dataset, member("editor", "support"), targetType="scorer", targetId="long", scorerIds=[])
 
     with pytest.raises(Conflict, match="uses this scorer"):
-        delete_scorer("long")
+        delete_scorer(Scorer.objects.get(pk="long"))
 
 
 def test_a_version_is_deleted_only_after_the_end_of_its_experiments():
@@ -124,6 +124,6 @@ def move_dataset(experiment):
 def test_other_experiments_keep_no_scorer(change_experiment):
     change_experiment(begin())
 
-    delete_scorer("long")
+    delete_scorer(Scorer.objects.get(pk="long"))
 
     assert not Scorer.objects.exists()

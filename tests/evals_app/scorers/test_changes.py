@@ -13,6 +13,7 @@ from agents_app.configuration.schema import ConfigError
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
+from evals_app.models import Scorer
 from evals_app.scorers import changes, scoring
 from evals_app.scorers.live import evaluator
 from evals_app.scorers.results import Answer, answer_of_run
@@ -61,11 +62,11 @@ class TestVersions:
         before = compute_score(run, create(id="polite").pk)["scorer_version"]
         change(create(id="kind"), {"name": "Kind"})
         for key in ("polite", "kind"):
-            changes.delete_scorer(key)
+            changes.delete_scorer(Scorer.objects.get(pk=key))
         scorer_table.invalidate()
 
         after = compute_score(run, create(id="polite", snapshot={"presetConfig": SHOUTED}).pk)["scorer_version"]
-        changes.delete_scorer("polite")
+        changes.delete_scorer(Scorer.objects.get(pk="polite"))
 
         assert (before, after, create(id="polite").head.version_number) == (1, 2, 3)
         assert create(id="kind").head.version_number == 3

@@ -5,8 +5,12 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.messages import get_messages
+from django.utils import timezone
 
+from agentcms.errors import Conflict
 from evals_app.datasets.changes import add_items, change_item, delete_items
+from evals_app.datasets.deletion import delete_with_experiments
 from evals_app.models import Dataset, ItemVersion, ReleaseGate
 from evals_app.views import dataset_settings, items
 from tests.evals_app.experiment_runs import make_dataset
@@ -310,6 +314,25 @@ def test_the_dialog_of_another_dataset_with_the_id_deletes_nothing(client, publi
     refused = text(client.post(f"{ONE}/delete", form, headers=HTMX), 409)
 
     assert "It was deleted in the meantime, and this one was created with its ID." in refused
+    assert Dataset.objects.exists()
+
+
+def test_undo_does_not_unarchive_another_dataset_with_the_id(client, publisher, support):
+    (message,) = get_messages(client.post(f"{ONE}/archive").wsgi_request)
+    support.delete()
+    make_dataset(owner_id="support", archived_at=timezone.now())
+
+    refused = client.post(message.extra_tags)
+
+    assert (refused.status_code, Dataset.objects.get().archived_at is None) == (409, False)
+
+
+def test_a_dataset_that_got_the_id_since_the_page_was_read_is_not_deleted(publisher, support):
+    Dataset.objects.all().delete()
+    make_dataset(owner_id="support")
+
+    with pytest.raises(Conflict, match="another one has its ID"):
+        delete_with_experiments(support)
     assert Dataset.objects.exists()
 
 

@@ -159,9 +159,19 @@ def test_a_scorer_is_deleted_after_a_question_that_names_its_agents(client, publ
     assert not Scorer.objects.exists()
 
 
+def test_a_scorer_that_got_the_id_since_the_page_was_read_is_not_deleted(publisher, refunds):
+    snapshot = refunds.configuration
+    changes.delete_scorer(Scorer.objects.get(pk="refunds"))
+    create_scorer(snapshot, owner_id="support", author="bob", id="refunds")
+
+    with pytest.raises(Conflict, match="another one has its ID"):
+        changes.delete_scorer(refunds)
+    assert Scorer.objects.exists()
+
+
 def test_the_dialog_of_another_scorer_with_the_id_deletes_nothing(client, publisher, refunds):
     form, snapshot = form_data(text(client.get("/scorers/refunds/delete"))), refunds.configuration
-    changes.delete_scorer("refunds")
+    changes.delete_scorer(Scorer.objects.get(pk="refunds"))
     create_scorer(snapshot, owner_id="support", author="bob", id="refunds")
 
     refused = text(client.post("/scorers/refunds/delete", form), 409)
