@@ -8,19 +8,20 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
-from access_app.role import SHARED_LABEL
 from agentcms.errors import BadRequest
 from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
 from agentcms.web.seen_form import SeenForm
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
+from agents_app.forms.fields import OwnerField
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
 from knowledge_app.search.rerank import registered_rerankers
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
 
 MAX_STEM_LENGTH = 32  # of a key that is made from a name, before its number
+OTHER_TEAM_MESSAGE = "You cannot create knowledge bases for this team. Choose one of your teams."
 CONDITIONS = (("$eq", "is"), ("$ne", "is not"), ("$contains", "contains"), ("$gte", "at least"), ("$lte", "at most"))
 
 
@@ -57,8 +58,8 @@ class BaseForm(SeenForm, forms.ModelForm):
         else:
             self.fields["key"].required = False
             self.fields["key"].help_text = "Used in agents and in the API. Leave blank to derive it from the name."
-            choices = [(owner, owner or SHARED_LABEL) for owner in owners]
-            self.fields["owner_id"] = forms.ChoiceField(label="Team", choices=choices, required=False)
+            self.fields["owner_id"] = OwnerField(error_messages={"invalid_choice": OTHER_TEAM_MESSAGE})
+            self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
         del self.fields["rerank"]
         if registered_rerankers():
             keys = [(key, key) for key in registered_rerankers()]

@@ -87,6 +87,15 @@ def test_a_publisher_creates_changes_and_deletes_a_base(db):
     assert not KnowledgeBase.objects.exists()
 
 
+def test_publishers_of_a_team_create_no_shared_bases(db):
+    fields = {"name": "Handbook", "owner_id": "", "embedder": "local/words", "chunk_size": 500, "chunk_overlap": 50}
+
+    refused = browser(Role.PUBLISHER).post("/knowledge/+new", fields)
+
+    assert "You cannot create knowledge bases for this team." in refused.text
+    assert (refused.status_code, KnowledgeBase.objects.count()) == (422, 0)
+
+
 def test_the_dialog_of_another_base_with_the_id_deletes_nothing(base):
     publisher = browser(Role.PUBLISHER)
     form = form_data(publisher.get(f"{PAGE}/delete").content.decode())
