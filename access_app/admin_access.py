@@ -29,15 +29,13 @@ from django.utils.text import smart_split, unescape_string_literal
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import team_choices
+from access_app.teams import TEAM_PLACEHOLDER, can_be_offered, team_choices
 from agentcms.db.text_conditions import contains_text, like_ignores_case
 from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
 CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."
 UNKNOWN_TEAM_MESSAGE = "You manage no team with this ID. Enter the ID of a team, or nothing for Shared."
-TEAM_PLACEHOLDER = "ID of the team, or nothing for Shared"
-MAX_OFFERED_TEAMS = 500  # a select of more would make the page slow, and each form of an inline has its own
 QUOTES = ('"', "'")
 OPENED_STATE = "opened_state"  # the name of the input in templates/admin/change_form.html
 
@@ -50,7 +48,7 @@ def offer_teams(field: Any, user: Any, *others: str) -> None:
 def offer_owners(field: Any, owners: Sequence[str]) -> None:
     """Let a text field offer these teams, or ask for the ID of one of them if they are very many."""
     field.strip = False  # the ID of a team may begin or end with a space
-    if len(owners) <= MAX_OFFERED_TEAMS:
+    if can_be_offered(owners):
         field.widget = forms.Select(choices=[(owner, owner or SHARED_LABEL) for owner in owners])
         return
 

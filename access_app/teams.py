@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 
 from django.contrib.auth import get_user_model
@@ -22,6 +22,8 @@ LAST_MANAGER_MESSAGE = "The team {team} needs at least one manager. Add another 
 LAST_SUPERUSER_MESSAGE = (
     "At least one active superuser must be staff and have a password. Make another user a superuser and staff first."
 )
+MAX_OFFERED_TEAMS = 500  # a select of more would make the page slow, and each form of an inline has its own
+TEAM_PLACEHOLDER = "ID of the team, or nothing for Shared"
 GONE_MESSAGE = "{user} is no longer a member of {team}: somebody has changed this meanwhile."
 
 
@@ -40,6 +42,11 @@ def known_owners(user: Caller, role: Role) -> list[str]:
 def team_choices(user: Caller, role: Role, *others: str) -> list[tuple[str, str]]:
     """Return the teams for which the user has the role, and others, as choices of a form. Shared comes first."""
     return [(owner, owner or SHARED_LABEL) for owner in sorted({*known_owners(user, role), *others})]
+
+
+def can_be_offered(teams: Sized) -> bool:
+    """Return whether a form can offer these teams in a select. It asks for the ID of one of very many."""
+    return len(teams) <= MAX_OFFERED_TEAMS
 
 
 def highest_role(user: Caller) -> Role | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import Any, cast
@@ -26,9 +27,16 @@ from access_app.forms.members import MemberForm, RoleForm
 from access_app.forms.password import NewPasswordForm
 from access_app.forms.sign_in import SignInForm
 from access_app.models import ApiKey, Membership
-from access_app.permissions import has_role, has_role_everywhere, require_role
+from access_app.permissions import has_role, has_role_everywhere, owner_ids_for, require_role
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import can_be_owner, change_role, last_manager_message, managed_owners, remove_member
+from access_app.teams import (
+    can_be_offered,
+    can_be_owner,
+    change_role,
+    last_manager_message,
+    managed_owners,
+    remove_member,
+)
 from agentcms.db.text_conditions import contains_text
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
@@ -192,7 +200,7 @@ def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: l
         "nav": "team",
         "form": form,
         "owner_id": owner_id,
-        "owners": sorted({*owners, owner_id}),
+        "owners": sorted({*offered_teams(request, owners), owner_id}),
         "keys_url": team_keys_url(owner_id),
         "can_open_any_team": has_role_everywhere(request.user, Role.MANAGER),
         **member_context(request, owner_id),
@@ -200,6 +208,11 @@ def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: l
         "roles": Role,
     }
     return render(request, "account/team.html", context, status=422 if form.is_bound else 200)
+
+
+def offered_teams(request: HttpRequest, managed: list[str]) -> Iterable[str]:
+    """Return the teams of the select: of very many, those in which the user is a manager. A form opens any other."""
+    return managed if can_be_offered(managed) else owner_ids_for(request.user, Role.MANAGER)
 
 
 def member_context(request: HttpRequest, owner_id: str) -> TemplateContext:

@@ -16,14 +16,13 @@ from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from access_app import admin_access
 from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, confirmation_page
 from access_app.forms.facts_field import FactsField
 from access_app.forms.keys import CONTEXT_HELP, RESOURCE_HELP
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import team_choices
+from access_app.teams import can_be_offered, team_choices
 
 User = get_user_model()
 
@@ -59,7 +58,7 @@ class ApiKeyForm(forms.ModelForm):
             teams = [(f"team:{owner}", label) for owner, label in team_choices(self.acting, Role.MANAGER)]
             realm_owner: Any = self.fields["realm_owner"]
             realm_owner.choices = [("", "nobody: the conversations of its user"), *teams]
-            if len(teams) > admin_access.MAX_OFFERED_TEAMS:
+            if not can_be_offered(teams):
                 realm_owner.widget = AdminTextInputWidget()
                 realm_owner.help_text = f"{realm_owner.help_text} {MANY_TEAMS_HELP}"
 

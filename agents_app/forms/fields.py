@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 from access_app.role import SHARED_LABEL
+from access_app.teams import TEAM_PLACEHOLDER, can_be_offered
 from agentcms.web.json_field import ParsedJSONField
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
@@ -99,8 +100,13 @@ class OwnerField(forms.ChoiceField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, "label": "Team", **options})
 
-    def set_owners(self, owners: Iterable[str]) -> None:
+    def set_owners(self, owners: Sequence[str]) -> None:
+        """Offer these owners, or ask for the ID of one of them if they are very many."""
         self.choices = [(owner, owner or SHARED_LABEL) for owner in owners]
+        if not can_be_offered(owners):
+            self.widget = forms.TextInput(
+                {"placeholder": TEAM_PLACEHOLDER, "dir": "auto", "autocomplete": "off", "spellcheck": "false"}
+            )
 
     def validate(self, value: Any) -> None:
         # Django does not check a blank value, but the blank owner is a choice that not everybody has.

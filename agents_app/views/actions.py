@@ -17,6 +17,7 @@ from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import SHARED_LABEL, Role
+from access_app.teams import can_be_offered
 from agentcms.web.dialogs import is_htmx, redirect_page
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import dependents_payload
@@ -107,10 +108,9 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     any_owner = has_role_everywhere(request.user, Role.PUBLISHER)
     form = ChangeOwnerForm(request.POST or None, user=request.user, agent=agent, owners=owners, any_owner=any_owner)
     if not (request.method == "POST" and form.is_valid() and save_owner(request, agent, form)):
-        button = {"label": "Change owner", "kind": "primary"}
-        return render_confirmation(
-            request, agent, form, f"Change owner of {agent.name}", "agents/_change_owner.html", button, owners=owners
-        )
+        button, title = {"label": "Change owner", "kind": "primary"}, f"Change owner of {agent.name}"
+        suggested = owners if can_be_offered(owners) else []
+        return render_confirmation(request, agent, form, title, "agents/_change_owner.html", button, owners=suggested)
     message = f"Current owner: {form.cleaned_data['owner_id'] or SHARED_LABEL}."
     if not is_htmx(request):
         messages.success(request, message)

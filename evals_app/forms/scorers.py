@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from django import forms
 from django.http import QueryDict
 
-from access_app.role import SHARED_LABEL
 from agentcms.web.seen_form import SeenForm
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
+from agents_app.forms.fields import OwnerField
 from agents_app.forms.objects.field import StructuredValue
 from agents_app.forms.variables_field import VariablesField
 from agents_app.registry import Entry, Kind, registry
@@ -52,7 +52,9 @@ class ScorerForm(SeenForm):
     key = forms.SlugField(
         required=False, max_length=64, label="ID", help_text="Blank: made from the name. It cannot be changed."
     )
-    owner_id = forms.ChoiceField(required=False, label="Team")
+    owner_id = OwnerField(
+        error_messages={"invalid_choice": "You cannot create scorers for this team. Choose one of your teams."}
+    )
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     type = forms.ChoiceField(choices=TYPE_CHOICES)
     model_provider = forms.CharField(
@@ -92,8 +94,7 @@ class ScorerForm(SeenForm):
             del self.fields["key"], self.fields["owner_id"]
             self.mark_values({"head": str(row.head_id)})
         else:
-            choices = [(owner, owner or SHARED_LABEL) for owner in owners or []]
-            self.fields["owner_id"].choices = choices  # type: ignore[attr-defined]
+            self.fields["owner_id"].set_owners(owners or [])  # type: ignore[attr-defined]
 
     def clean(self) -> None:
         if self.is_outdated():

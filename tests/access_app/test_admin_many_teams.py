@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from access_app import admin_access
+from access_app import teams
 from access_app.admin_access import UNKNOWN_TEAM_MESSAGE
 from access_app.models import ApiKey
 from agents_app.models import Agent
@@ -27,7 +27,7 @@ def browser(client, monkeypatch):
     client.force_login(UserFactory(is_staff=True, is_superuser=True))
     for owner in ("support", "legal", "sales"):
         MembershipFactory(owner_id=owner)
-    monkeypatch.setattr(admin_access, "MAX_OFFERED_TEAMS", 3)
+    monkeypatch.setattr(teams, "MAX_OFFERED_TEAMS", 3)
     return client
 
 
@@ -49,7 +49,7 @@ def test_the_page_of_a_user_asks_for_the_ids_of_teams(browser):
 
 
 def test_a_few_teams_are_offered_in_a_select(browser, monkeypatch):
-    monkeypatch.setattr(admin_access, "MAX_OFFERED_TEAMS", 4)
+    monkeypatch.setattr(teams, "MAX_OFFERED_TEAMS", 4)
 
     html = browser.get(reverse("admin:access_app_membership_add")).content.decode()
 

@@ -230,7 +230,7 @@ def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publi
         ({"type": "tone", "settings": ""}, "A judge needs a model."),
         ({"lowest": "2"}, "The maximum must be above the minimum."),
         ({"key": "exact"}, "belongs to a scorer in code"),
-        ({"owner_id": "elsewhere"}, "Select a valid choice."),
+        ({"owner_id": "elsewhere"}, "You cannot create scorers for this team."),
     ],
 )
 def test_a_faulty_scorer_is_named_at_its_field_and_not_stored(client, publisher, fields, message):
