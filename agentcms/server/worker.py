@@ -7,12 +7,13 @@ and one `celery -A agentcms beat`.
 """
 
 import argparse
+import atexit
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from celery.beat import EmbeddedService
 from celery.signals import worker_ready, worker_shutting_down
@@ -82,5 +83,17 @@ def build_beat(stopping: threading.Event) -> Any:
     return beat
 
 
+def end_process(exit_code: int) -> NoReturn:
+    """End this process with the handlers of its exit, but without waiting for its threads.
+
+    Those that have work to finish have ended by now. Python would also wait for a tool whose call was given up, and
+    whose run was handed over: one without a timeout may go on for ever.
+    """
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())
