@@ -58,6 +58,8 @@
     if (!stream.element.isConnected) return closeStream(stream);
     if (event.lastEventId) stream.lastEvent = Number(event.lastEventId);
     if (event.data === "[DONE]") return finish(stream);
+    // Somebody decided before the stream could end. The server knows how, and renders an answer that streams on.
+    if (stream.ending === ENDINGS.suspended) return renderAgain(stream);
     const chunk = JSON.parse(event.data);
     stream.ending = ENDINGS[chunk.type] ?? stream.ending;
     showEvent(stream.answer, chunk);
@@ -98,13 +100,16 @@
   }
 
   function finish(stream) {
-    const { element } = stream;
-    closeStream(stream);
-    element.removeAttribute("aria-busy");
-    endedAnswers.add(element);
-    requestEnded(element);
+    renderAgain(stream);
     const announcement = find("#run-announcement");
-    if (announcement) announcement.textContent = `${element.getAttribute("aria-label")}: ${stream.ending}.`;
+    if (announcement) announcement.textContent = `${stream.element.getAttribute("aria-label")}: ${stream.ending}.`;
+  }
+
+  function renderAgain(stream) {
+    closeStream(stream);
+    stream.element.removeAttribute("aria-busy");
+    endedAnswers.add(stream.element);
+    requestEnded(stream.element);
     updateStopAll();
   }
 

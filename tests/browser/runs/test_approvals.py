@@ -1,5 +1,6 @@
 """Calls that wait for people, in a browser: with the keyboard, by two people at once, and in the playground."""
 
+import json
 import re
 import uuid
 from typing import Any
@@ -147,3 +148,19 @@ def test_a_declined_call_has_not_failed_when_its_result_is_streamed(visit: Any, 
 
     expect(page.locator("[data-call-result]").first).to_have_text("No receipt.")
     expect(state).to_have_text("declined by publisher")
+
+
+def test_a_call_that_is_declined_at_once_is_not_shown_as_failed(visit: Any, desk: str, ask: Any):
+    """Its stream goes on after the wait, without an end at which the page would get the decision."""
+    call = {"toolCallId": "1", "toolName": "issue-refund", "args": {}}
+    result = {**call, "result": "Declined.", "isError": True}
+    chunks = [("tool-call", call), ("tool-call-approval", call), ("suspended", {}), ("tool-result", result)]
+    events = [json.dumps({"type": kind, "payload": payload}) for kind, payload in chunks]
+    body = "".join(f"id: {number}\ndata: {event}\n\n" for number, event in enumerate(events, 1))
+    visitor = visit()
+    visitor.page.route("**/stream?*", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+
+    page = ask(visitor, desk, REFUND % "D-1")
+
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    expect(page.locator('[data-call][data-state="failed"]')).to_have_count(0)
