@@ -66,6 +66,25 @@ def test_the_text_stays_in_its_place_when_the_editor_replaces_the_textarea(visit
     assert (left < 40) == (width == 390)
 
 
+TEXT_ROOM = """(select) => {
+  const style = getComputedStyle(select);
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = style.font;
+  const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return room - context.measureText(select.selectedOptions[0].textContent).width;
+}"""
+
+
+def test_the_choices_of_a_memory_are_not_cut_off(visit, fresh, api):
+    patch_agent(api, fresh, memory={"options": {"workingMemory": {"enabled": True}, "semanticRecall": True}})
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 1440, "height": 900})
+    page = visitor.goto(f"/agents/{fresh}")
+
+    for select in page.locator("#memory .memory-inputs select:visible").all():
+        assert select.evaluate(TEXT_ROOM) >= 0, select.get_attribute("name")
+
+
 HOSTILE = """"><img src=x onerror=alert(1)></textarea><script>alert(2)</script>{{ 7*7 }}<svg onload=alert(3)>'"""
 
 
