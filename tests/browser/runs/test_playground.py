@@ -65,6 +65,20 @@ def test_all_columns_are_stopped_together(visit, slow, ask):
     expect(page.get_by_role("button", name="Stop all")).to_be_hidden()
 
 
+def test_the_button_that_runs_all_stays_in_its_place_on_a_phone(visit, slow, ask):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{slow}/try?columns=live,v1")
+    run = page.get_by_role("button", name="Run all")
+    before = run.bounding_box()
+
+    page.get_by_label("Message").fill("Who is there?")
+    run.click()
+    expect(page.get_by_role("button", name="Stop all")).to_be_visible()
+
+    assert run.bounding_box() == before
+
+
 def test_a_reload_during_an_answer_loses_and_repeats_nothing(visit, api, slow, ask):
     patch_agent(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
     visitor = visit()
