@@ -99,6 +99,12 @@
     if (bar.isConnected) document.documentElement.style.setProperty("--action-bar-height", height);
   }
 
+  // --- a tab in a row that is wider than the screen, of which browsers leave a part out of sight
+
+  listen("focusin", ({ target }) => {
+    if (target.closest(".tabs")) target.scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
+
   // --- an action after which the server loads the same page again
 
   const STORAGE_KEY = "agentcms:focus";

@@ -60,6 +60,20 @@ def test_the_tab_before_the_current_one_is_in_sight_on_phones(visit: Any, agent:
     assert box["x"] + box["width"] > 30
 
 
+def test_a_tab_that_has_the_focus_is_in_sight_on_phones(visit: Any, agent: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{agent}")
+    tabs = page.get_by_role("navigation", name="Agent")
+    tabs.get_by_role("link", name="Runs").focus()
+
+    page.keyboard.press("Tab")
+
+    quality = tabs.get_by_role("link", name="Quality")
+    expect(quality).to_be_focused()
+    page.wait_for_function("document.activeElement.getBoundingClientRect().right <= innerWidth")
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_the_header_stays_visible_on_every_page(visit: Any, agent: str, width: int):
     visitor = visit()
