@@ -1,5 +1,7 @@
 """The page of the people who take part in a thread: added, changed and removed by its user alone."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -48,6 +50,13 @@ def test_a_member_of_the_team_is_added_changed_and_removed(ann, bo, thread):
     assert client.post(address(thread, "remove-participant", bo.pk)).status_code == 302
     assert not Participant.objects.exists()
     assert client.post(address(thread, "remove-participant", bo.pk)).status_code == 404
+
+
+def test_the_page_leads_back_to_the_conversation_and_to_all(ann, thread):
+    page = browser(ann).get(address(thread)).content.decode()
+
+    (crumbs,) = re.findall(r'<nav class="crumbs".*?</nav>', page)
+    assert re.findall('href="([^"]*)"', crumbs) == [reverse("threads:list"), address(thread, "view")]
 
 
 def test_somebody_outside_the_team_is_refused(ann, bo, thread):
