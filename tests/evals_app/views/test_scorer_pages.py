@@ -216,6 +216,7 @@ def test_a_new_scorer_has_blank_fields_and_says_which_are_optional(client, publi
     page = text(client.get("/new-scorer"))
 
     assert ">\nnull" not in page
+    assert ">Save draft</button>" in page
     without_settings = re.sub(r'<div class="for-settings">.*?Settings as JSON.*?</details>', "", page, flags=re.DOTALL)
     assert without_settings.count('<span class="optional">optional</span>') == 7
     assert '<option value="demo">' in page  # suggestions of providers and their models

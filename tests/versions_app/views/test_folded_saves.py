@@ -56,6 +56,7 @@ def test_saves_within_ten_minutes_are_one_row_with_all_their_changes(client, ann
     response = page(client, "list", agent)
 
     assert rows(response) == [4, 1]
+    assert "2 entries" in words(response)
     assert "v4 Draft 3 saves Instructions +1 · Tools +calculator · Memory none → last-messages" in words(response)
 
 
