@@ -62,14 +62,14 @@ def create_judges() -> list[str]:
 
     from agents_app.registry import Entry, Kind, registry
     from evals_app.scorers.changes import create_scorer
-    from runs_app.providers import table
+    from runs_app.providers import cached_providers
 
     async def answer(messages: Any, info: Any) -> ModelResponse:
         await asyncio.sleep(JUDGE_DELAY)
         return ModelResponse([TextPart(json.dumps({"reason": "Good.", "pass": True, "score": 0.75}))])
 
     registry.add(Entry(Kind.MODEL_PROVIDER, "judge", "Judge", target=lambda name, choice: FunctionModel(answer)))
-    table.invalidate()
+    cached_providers.invalidate()
     keys = [f"judge-{number}" for number in range(JUDGES)]
     for key in keys:
         model = {"provider": "judge", "name": "one"}

@@ -80,8 +80,8 @@ def running_server() -> Iterator[str]:
 
 def measure_mcp() -> Figures:
     """Return the times of listings and calls by transport, and of building an agent with all tools."""
+    from tools_app.mcp.cached_servers import server_from_row
     from tools_app.mcp.calls import list_tools
-    from tools_app.mcp.table import server_from_row
     from tools_app.models import McpServer
     from tools_app.programs.sandbox import is_sandbox_available
 
@@ -218,7 +218,7 @@ def register_task_agent(count: int) -> None:
 
     import runs_app.tasks  # noqa: F401  registers the handlers of jobs
     from agents_app.registry import Entry, Kind, registry, tool
-    from runs_app.providers import table
+    from runs_app.providers import cached_providers
 
     @tool("bench-add")
     async def add(number: int) -> int:
@@ -232,7 +232,7 @@ def register_task_agent(count: int) -> None:
 
     model = FunctionModel(stream_function=answer, model_name="plan")
     registry.add(Entry(Kind.MODEL_PROVIDER, "tasks", "Tasks", target=lambda name, choice: model))
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 def main() -> None:

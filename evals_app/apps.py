@@ -12,7 +12,7 @@ class EvalsConfig(AppConfig):
         from evals_app import signals  # noqa: F401  connects the receivers
         from evals_app.gates.enforcement import notes_of_gates, refuse_unmet_gates, reject_gate_without_dataset
         from evals_app.models import ReleaseGate
-        from evals_app.scorers.table import scorer_entries, scorer_table
+        from evals_app.scorers.cached_scorers import scorer_entries, scorer_table
         from versions_app import publishing, trash
 
         # The apps below may not import this one, so they have lists and tables into which it enters what they call.

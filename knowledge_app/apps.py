@@ -11,8 +11,8 @@ class KnowledgeConfig(AppConfig):
         from agents_app.registry import Kind, registry
         from knowledge_app import signals  # noqa: F401  connects the receivers
         from knowledge_app.indexing import handlers  # noqa: F401  registers the job handlers
+        from knowledge_app.tool.cached_bases import base_table
         from knowledge_app.tool.entries import knowledge_entries
-        from knowledge_app.tool.table import base_table
 
         registry.staff_entries[Kind.KNOWLEDGE] = knowledge_entries
         registry.staff_revisions[Kind.KNOWLEDGE] = base_table.revision

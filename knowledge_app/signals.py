@@ -7,7 +7,7 @@ from django.dispatch import receiver
 
 from knowledge_app.approximate.hnsw import enqueue_refresh
 from knowledge_app.models import KnowledgeBase, KnowledgeIndex
-from knowledge_app.tool.table import base_table
+from knowledge_app.tool.cached_bases import base_table
 
 
 @receiver([post_save, post_delete], sender=KnowledgeBase)

@@ -32,7 +32,7 @@ from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 from runs_app.frequent_queries import agent_to_run
 from runs_app.models import AgentRun
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from versions_app.models import AgentVersion
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class ResolvedAgent:
             self.variants,
             self.owner_id,
             registry.fingerprint,
-            table.get_table().revision,
+            cached_providers.get_table().revision,
             *sorted(registry.staff_revision(kind) for kind in kinds),
             registry.staff_revision(Kind.ACP_AGENT) if names_acp_agent(self.configuration) else "",
             *sub_agents.items,

@@ -10,12 +10,12 @@ class ToolsConfig(AppConfig):
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
         from tools_app import signals  # noqa: F401  connects the receivers
+        from tools_app.acp.cached_agents import acp_table
         from tools_app.acp.entries import acp_entries
         from tools_app.acp.exports import export_acp_rows
-        from tools_app.acp.table import acp_table
         from tools_app.mcp import listing  # noqa: F401  registers the job handler
+        from tools_app.mcp.cached_servers import server_table
         from tools_app.mcp.entries import mcp_entries
-        from tools_app.mcp.table import server_table
 
         export_acp_rows()
         registry.staff_entries[Kind.MCP_TOOL] = mcp_entries

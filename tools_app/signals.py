@@ -7,9 +7,9 @@ from django.dispatch import receiver
 
 from runs_app.approvals.approval_signals import approval_stored
 from runs_app.models import PendingCall
+from tools_app.acp.cached_agents import acp_table
 from tools_app.acp.permissions import remember_always
-from tools_app.acp.table import acp_table
-from tools_app.mcp.table import server_table
+from tools_app.mcp.cached_servers import server_table
 from tools_app.models import AcpAgent, McpServer
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from agentcms.web.csrf import refuse_other_user
+from agentcms.web.refused_forms import refuse_other_user
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 

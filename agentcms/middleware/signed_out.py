@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 from django.urls import reverse
 
-from agentcms.web.csrf import form_page, signed_out_page, typed_texts
 from agentcms.web.dialogs import is_htmx
+from agentcms.web.refused_forms import form_page, signed_out_page, typed_texts
 
 
 class SignedOutPageMiddleware:

@@ -8,7 +8,7 @@ DEBUG = environment.read_bool("DEBUG", default=False)
 SECRET_KEY = environment.read_text("SECRET_KEY") or environment.load_or_create_secret(DATA_DIR / "secret_key")
 ALLOWED_HOSTS = environment.read_list("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = environment.read_list("CSRF_TRUSTED_ORIGINS")
-CSRF_FAILURE_VIEW = "agentcms.web.csrf.csrf_failed"
+CSRF_FAILURE_VIEW = "agentcms.web.refused_forms.csrf_failed"
 HTTPS = environment.read_bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS

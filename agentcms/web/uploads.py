@@ -11,7 +11,7 @@ from django.core.files.uploadhandler import SkipFile, TemporaryFileUploadHandler
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from agentcms.web.csrf import refuse_other_user
+from agentcms.web.refused_forms import refuse_other_user
 
 ViewFunction = Callable[..., HttpResponse]
 

@@ -22,8 +22,9 @@ from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminForm
 from agents_app.configuration import schema
-from agents_app.configuration.display import FIELD_LABELS, config_sections, is_set
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.display import config_sections, is_set
+from agents_app.configuration.field_labels import FIELD_LABELS
+from agents_app.configuration.version_refusals import GateNotMet
 
 # Django calls save_model() with an argument named `change`.
 from agents_app.editing.change_context import change as change_context

@@ -15,7 +15,7 @@ from access_app.role import Role
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents, reject_circular_reference
 from agents_app.forms.field_values import MODEL_SETTINGS, to_form_values
 from agents_app.forms.fields import ID_HELP, JSONNumberField, RawTextField, id_taken_message

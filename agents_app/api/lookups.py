@@ -16,7 +16,7 @@ from agents_app.api.preconditions import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import describe_dependents
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent

@@ -8,32 +8,10 @@ from typing import NamedTuple
 
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONMapping, JSONValue
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry
 from agents_app.configuration.variables import declared_variables
 
-FIELD_LABELS = {
-    "name": "Name",
-    "description": "Description",
-    "instructions": "Instructions",
-    "requestContextSchema": "Variables",
-    "model": "Model",
-    "tools": "Tools",
-    "defaultOptions": "Default options",
-    "durable": "Durable",
-    "workflows": "Workflows",
-    "agents": "Sub-agents",
-    "integrationTools": "Integration tools",
-    "mcpClients": "MCP tools",
-    "backgroundTasks": "Background tasks",
-    "knowledge": "Knowledge",
-    "inputProcessors": "Input processors",
-    "outputProcessors": "Output processors",
-    "memory": "Memory",
-    "conditional": "Variants",
-    "contextKeys": "Context keys",
-    "scorers": "Scorers",
-    "metadata": "Metadata",
-}
 FACT_FIELDS = ("model", "memory", "conditional")  # whose names are words, and no keys of the team
 MAX_DISPLAYED_FACTS = 100  # an object with more members is shown as JSON
 

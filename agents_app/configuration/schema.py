@@ -19,7 +19,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic import ValidationError as PydanticValidationError
 
-from agentcms.ids import describe_ambiguity
+from agentcms.lookalike_ids import describe_ambiguity
 from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import to_python, to_wire

@@ -12,7 +12,6 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
 from agentcms.db.lock_timeout import is_lock_timeout, no_lock_wait
-from agentcms.ids import derive_clear_id, first_unused
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import (
@@ -22,9 +21,10 @@ from agents_app.configuration.sub_agents import (
     order_dependents_first,
     sub_agents_among,
 )
-from agents_app.configuration.version_checks import MoveRefused
+from agents_app.configuration.version_refusals import MoveRefused
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
+from agents_app.editing.new_ids import copy_id, find_unused_id
 from agents_app.models import Agent, AgentQuerySet
 
 MAX_SELECTED_AGENTS = 200  # in one action
@@ -217,14 +217,3 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
         return BulkResult(name, False, f"Its configuration is not valid: {' '.join(error.messages)}")
     except IntegrityError:
         return BulkResult(name, False, "The ID of the duplicate was taken in the meantime. Try again.")
-
-
-def copy_id(agent: Agent) -> str:
-    """Return an ID for a duplicate. Agents of earlier releases may have IDs that new agents may not have."""
-    # An ID has at most 128 characters, and "-copy" and a number follow.
-    return f"{derive_clear_id(agent.pk[:110], 'agent')}-copy"
-
-
-def find_unused_id(stem: str) -> str:
-    """Return the stem, or the stem with the first number that makes it unused."""
-    return first_unused(stem, set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True)))

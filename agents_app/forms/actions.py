@@ -14,7 +14,8 @@ from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import CircularReference, dependents_payload
-from agents_app.editing.bulk import Selection, copy_id
+from agents_app.editing.bulk import Selection
+from agents_app.editing.new_ids import copy_id
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.forms.form_data import FormData
 from agents_app.models import Agent

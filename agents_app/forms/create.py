@@ -10,7 +10,7 @@ from django.utils.text import slugify
 
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
-from agents_app.editing.bulk import find_unused_id
+from agents_app.editing.new_ids import find_unused_id
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.fields import ID_HELP, OwnerField, RawTextField
 

@@ -120,7 +120,7 @@ class EditorSections(forms.Form):
 
     @property
     def length_hint(self) -> str:
-        """Return the length of the instructions, in the format of static/js/fields.js."""
+        """Return the length of the instructions, in the format of static/js/forms/errors_and_counters.js."""
         characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
         tokens = -(-characters // 4)
         return f"{pluralize(characters, 'character')} · about {pluralize(tokens, 'token')} (estimate)"

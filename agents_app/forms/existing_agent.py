@@ -14,7 +14,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.forms.editor import AgentEditForm
-from agents_app.forms.fields import BypassReasonField
+from agents_app.forms.gates import BypassReasonField
 from agents_app.forms.pickers import KIND_BY_FIELD
 from agents_app.models import Agent
 from versions_app.compare.merge import Merge, merge_snapshots

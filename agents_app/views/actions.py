@@ -34,7 +34,7 @@ from agents_app.views.access import (
     selectable_owners,
     with_agent_key,
 )
-from agents_app.views.header import AgentTab, render_agent_dialog
+from agents_app.views.agent_header import AgentTab, render_agent_dialog
 from versions_app.models import DeletedAgent
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from agents_app.configuration.sub_agents import find_dependents
 from agents_app.models import Agent, AgentIndex
 from agents_app.views.access import get_agent
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 
 DEPENDENTS_PER_PAGE = 50
 

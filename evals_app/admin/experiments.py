@@ -17,8 +17,8 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.plural import pluralize
+from evals_app.experiments.figures import count_results, find_known_cost
 from evals_app.experiments.stopping import request_cancel
-from evals_app.experiments.summary import count_results, find_known_cost
 from evals_app.models import Experiment
 from runs_app.display.formats import format_dollars
 

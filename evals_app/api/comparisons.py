@@ -19,9 +19,9 @@ from agents_app.api.unknown_names import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged
+from evals_app.compare.comparison_in_words import find_differing_versions
 from evals_app.compare.jobs import find_comparison
 from evals_app.compare.repeats import mean_scores
-from evals_app.compare.summary import find_differing_versions
 from evals_app.models import Comparison, Experiment, ExperimentResult
 
 ExperimentId = Annotated[str, Field(max_length=64)]

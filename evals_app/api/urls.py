@@ -6,6 +6,7 @@ from evals_app.api import (
     comparisons,
     datasets,
     experiments,
+    from_runs,
     gates,
     items,
     observability,
@@ -13,7 +14,7 @@ from evals_app.api import (
     results,
     stored_scorers,
 )
-from evals_app.api.exchange import files, runs
+from evals_app.api.exchange import files
 from evals_app.api.scores import scores, traces, usable_scorers
 
 DATASET_PATH = "datasets/<str:dataset_id>"
@@ -63,7 +64,7 @@ urlpatterns = [
     path(SCORER_VERSION_PATH, stored_scorers.ScorerVersionView.as_view(), name="api-scorer-version"),
     path(f"{SCORER_VERSION_PATH}/activate", stored_scorers.ScorerActivateView.as_view(), name="api-scorer-activate"),
     path(f"{SCORER_VERSION_PATH}/restore", stored_scorers.ScorerRestoreView.as_view(), name="api-scorer-restore"),
-    path("runs/<str:run_id>/add-to-dataset", runs.AddRunView.as_view(), name="api-run-to-dataset"),
+    path("runs/<str:run_id>/add-to-dataset", from_runs.AddRunView.as_view(), name="api-run-to-dataset"),
     path("scores", scores.ScoresView.as_view(), name="api-scores"),
     path("scores/scorers", usable_scorers.UsableScorersView.as_view(), name="api-usable-scorers"),
     path("scores/scorers/<str:scorer_id>", usable_scorers.UsableScorerView.as_view(), name="api-usable-scorer"),

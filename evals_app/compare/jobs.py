@@ -9,8 +9,8 @@ from access_app.caller import Caller
 from agentcms.errors import Conflict
 from agentcms.wire.canonical import sha256_hex
 from agentcms.wire.json_types import JSONObject
+from evals_app.compare.comparison_in_words import describe_statistics
 from evals_app.compare.pairs import compute_statistics
-from evals_app.compare.summary import describe_statistics
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.scorers.directions import find_inverted_scorers
 from jobs_app import runner

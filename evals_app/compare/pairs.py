@@ -8,7 +8,7 @@ from uuid import UUID
 
 from agentcms.wire.json_types import JSONObject
 from evals_app.compare.statistics import adjust_for_many, compare_pairs, mean
-from evals_app.experiments.summary import percentile
+from evals_app.experiments.figures import percentile
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.scorers.directions import find_inverted_scorers
 

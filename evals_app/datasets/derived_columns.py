@@ -10,7 +10,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONValue
 from evals_app.models import ItemVersion
 from runs_app.models import AgentRun
-from runs_app.resources import digest_of_run
+from runs_app.runs_of_resources import digest_of_run
 
 MAX_SEARCH_TEXT = 20_000  # characters of an item that a search looks at
 RUNS_PER_READ = 500

@@ -8,10 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from agentcms.errors import ApiError
+from evals_app.experiments.figures import count_results, earlier_spending, summarize_experiment, verdict_of
 from evals_app.experiments.memory import delete_threads_of_experiment, shares_thread
 from evals_app.experiments.results import next_open_results, store_stopped
 from evals_app.experiments.spending import NOTHING_SPENT, Spent, exceeded_budget
-from evals_app.experiments.summary import count_results, earlier_spending, summarize_experiment, verdict_of
 from evals_app.models import Experiment, ExperimentResult
 
 CANCELLED_MESSAGE = "Cancelled."

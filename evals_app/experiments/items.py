@@ -23,7 +23,7 @@ from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.engine.start.memory import ThreadActive
 from runs_app.engine.start.run import ExperimentItem, start_run
 from runs_app.resolution import ResolvedAgent
-from runs_app.resources import digest_of_run
+from runs_app.runs_of_resources import digest_of_run
 
 SCORER_NOT_FOUND = "EXPERIMENT_ITEM_SCORER_NOT_FOUND"
 

@@ -12,10 +12,10 @@ from agentcms.db.batches import in_batches
 from agentcms.db.column_values import ColumnValues
 from agentcms.errors import Conflict
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
+from evals_app.experiments.figures import find_unscored
 from evals_app.experiments.jobs import enqueue_experiment
 from evals_app.experiments.memory import delete_threads_of_results
 from evals_app.experiments.spending import Spent, add_earlier_spending, spent_by_results, total
-from evals_app.experiments.summary import find_unscored
 from evals_app.models import Experiment, ExperimentResult
 
 RESULTS_PER_UPDATE = 500

@@ -15,7 +15,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from evals_app.experiments.direct.targets import Callee, find_callee, target_not_found, version_state_of
 from evals_app.models import Experiment
-from runs_app.providers.table import model_unavailable_reason
+from runs_app.providers.cached_providers import model_unavailable_reason
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 

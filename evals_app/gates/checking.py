@@ -14,8 +14,8 @@ from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
+from evals_app.experiments.figures import SCORE_DIGITS, score_text
 from evals_app.experiments.scoring import live_scorer_versions, scorer_title
-from evals_app.experiments.summary import SCORE_DIGITS, score_text
 from evals_app.models import Experiment, ReleaseGate
 from versions_app.models import AgentVersion
 

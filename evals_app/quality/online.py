@@ -9,7 +9,7 @@ from django.db.models import Avg, Count, F
 from django.utils import timezone
 
 from agents_app.models import Agent
-from evals_app.experiments.summary import half_interval
+from evals_app.experiments.figures import half_interval
 from runs_app.models import Score
 
 MAX_SCORE_AGE = timedelta(days=90)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONObject
-from evals_app.experiments.summary import find_known_cost
+from evals_app.experiments.figures import find_known_cost
 from evals_app.models import Dataset, Experiment
 from evals_app.quality.online import OnlineScores
 from runs_app.display.formats import format_duration

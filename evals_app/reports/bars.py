@@ -8,7 +8,7 @@ from enum import IntEnum
 from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping
 from evals_app.compare.jobs import compute_now
-from evals_app.experiments.summary import SCORE_DIGITS, meets_bar, score_text
+from evals_app.experiments.figures import SCORE_DIGITS, meets_bar, score_text
 from evals_app.models import Experiment
 
 

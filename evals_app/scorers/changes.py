@@ -17,8 +17,8 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
 from evals_app.datasets.creation import derive_id
 from evals_app.models import DeletedScorer, Experiment, ReleaseGate, Scorer, ScorerVersion
+from evals_app.scorers.cached_scorers import scorer_table
 from evals_app.scorers.schema import reject_invalid_scorer
-from evals_app.scorers.table import scorer_table
 
 EXPERIMENT_MESSAGE = "An experiment that has not ended uses this {what}. Wait until it ends, or cancel it."
 EXPERIMENT_COLUMNS = ("scorer_versions", "target_type", "target_id", "version_number")

@@ -18,10 +18,10 @@ from agentcms.ids import parse_uuid
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
+from evals_app.compare.comparison_in_words import find_differing_versions
 from evals_app.compare.interval_plots import build_interval_plots
 from evals_app.compare.jobs import find_comparison, require_comparable
 from evals_app.compare.repeats import mean_scores
-from evals_app.compare.summary import find_differing_versions
 from evals_app.compare.word_differences import excerpt_around_marks, mark_answers
 from evals_app.datasets.values import text_of_json
 from evals_app.models import Comparison, Experiment, ExperimentResult

@@ -22,10 +22,10 @@ from agentcms.web.template_context import TemplateContext
 from evals_app.compare.regressions import find_baseline
 from evals_app.datasets.values import text_of_json
 from evals_app.experiments.estimate import find_unlimited_cost
+from evals_app.experiments.figures import count_scorer_errors
 from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_seen_review
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
-from evals_app.experiments.summary import count_scorer_errors
 from evals_app.forms.experiments import REVIEW_CHANGED_MESSAGE, ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet

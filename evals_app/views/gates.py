@@ -25,7 +25,7 @@ from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent
-from agents_app.views.header import AgentTab, header_context, render_agent_dialog
+from agents_app.views.agent_header import AgentTab, header_context, render_agent_dialog
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.targets import reject_without_model

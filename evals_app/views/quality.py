@@ -15,7 +15,7 @@ from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from evals_app.experiments.scoring import scorer_title
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Experiment, ReleaseGate

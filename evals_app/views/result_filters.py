@@ -9,7 +9,7 @@ from django.core.paginator import Page, Paginator
 
 from agentcms.wire.json_types import JSONObject
 from evals_app.compare.regressions import find_worse_results
-from evals_app.experiments.summary import find_unscored
+from evals_app.experiments.figures import find_unscored
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentResultQuerySet
 from evals_app.views.lookups import ROWS_PER_PAGE

@@ -23,7 +23,7 @@ from evals_app.experiments.targets import reject_without_model
 from evals_app.forms.experiments import MAX_AGENT_CHOICES, StartForm
 from evals_app.models import Dataset, Experiment
 from evals_app.views.lookups import get_page_dataset
-from runs_app.providers.table import model_unavailable_reason
+from runs_app.providers.cached_providers import model_unavailable_reason
 
 
 @require_http_methods(GET_POST)

@@ -15,8 +15,8 @@ from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
-from knowledge_app.documents.fetching import reject_large
 from knowledge_app.documents.media_types import EMPTY_MESSAGE, HTML, MARKDOWN, PDF, decode, media_type_of
+from knowledge_app.documents.size_limit import reject_large_document
 from knowledge_app.indexing.jobs import enqueue_document_indexing
 from knowledge_app.models import Document, KnowledgeBase
 from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
@@ -43,7 +43,7 @@ def add_content(
     """
     name = checked_name(name)
     reject_empty(content)
-    reject_large(len(content))
+    reject_large_document(len(content))
     if not (media_type and source == Document.Source.TEXT):  # a pasted text is Markdown, whatever its name is
         media_type = media_type_of(name, content, media_type)
     reject_unreadable(content, media_type)

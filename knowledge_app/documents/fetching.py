@@ -6,10 +6,9 @@ import asyncio
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from django.conf import settings
-
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from knowledge_app.documents.errors import DocumentError
+from knowledge_app.documents.size_limit import reject_large_document
 
 FETCH_TIMEOUT = 30  # seconds for the whole document
 # Without the address: everybody who may add a document could look up the names of the internal network.
@@ -61,14 +60,7 @@ async def _fetch_in_time(url: str) -> FetchedDocument:
                 content = bytearray()
                 async for part in response.aiter_bytes():
                     content += part
-                    reject_large(len(content))
+                    reject_large_document(len(content))
                 return FetchedDocument(bytes(content), response.headers.get("Content-Type", ""))
         except httpx2.HTTPError as error:
             raise DocumentError(f"The URL could not be read: {type(error).__name__}.") from None
-
-
-def reject_large(size: int) -> None:
-    """Raise DocumentError if a document is larger than the limit."""
-    limit: int = settings.KNOWLEDGE_MAX_DOCUMENT_BYTES
-    if size > limit:
-        raise DocumentError(f"The document is larger than {limit // 1024 // 1024} MB. Divide it.")

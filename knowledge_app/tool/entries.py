@@ -11,7 +11,7 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import FILTER_OPERATORS
 from agents_app.registry import Entry, Kind
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
-from knowledge_app.tool.table import BaseSummary, base_table
+from knowledge_app.tool.cached_bases import BaseSummary, base_table
 
 TOOL_PREFIX = "search-"
 

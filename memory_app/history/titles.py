@@ -1,4 +1,4 @@
-"""Titles of threads: a job writes one after the first answer."""
+"""Titles of threads: a job, `runs_app/memory/titling.py`, writes one after the first answer."""
 
 from __future__ import annotations
 

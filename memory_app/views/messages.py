@@ -15,7 +15,7 @@ from agentcms.wire.timestamps import parse_timestamp
 from agents_app.models import Agent
 from memory_app.history.signal_markup import Signal, attribute_text
 from memory_app.history.signal_payloads import ERROR, signal_of
-from memory_app.history.signals import QUEUED
+from memory_app.history.thread_signals import QUEUED
 from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES
 from memory_app.history.wire_messages import WireMessage, wire_messages
 from memory_app.models import Message, Participant, Thread

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from agentcms.web.template_context import TemplateContext
-from memory_app.history.signals import waiting_signals
+from memory_app.history.thread_signals import waiting_signals
 from memory_app.models import Thread
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.messages import build_message_entries

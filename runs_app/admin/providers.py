@@ -17,7 +17,7 @@ from agentcms.wire.canonical import canonical
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Kind, registry
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 
 MAX_NAMED_AGENTS = 10
 LOSING_FIELDS = {"key", "aliases", "is_enabled"}  # whose change may take a provider from agents
@@ -102,7 +102,7 @@ class ProviderForm(forms.ModelForm):
 
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"].strip()
-        if secret and not table.is_valid_key(secret):
+        if secret and not cached_providers.is_valid_key(secret):
             raise ValidationError("The key contains invalid characters. Copy it again.", code="secret")
         return secret
 
@@ -179,4 +179,4 @@ class ModelProviderAdmin(WithoutBulkDeletionMixin, LockedChangeMixin, CheckedLis
 
     @admin.display
     def state(self, row: ModelProvider) -> str:
-        return table.provider_from_row(row).reason or "Ready"
+        return cached_providers.provider_from_row(row).reason or "Ready"

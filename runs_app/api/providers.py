@@ -8,15 +8,15 @@ from rest_framework.request import Request
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.wire.json_types import JSONObject
-from runs_app.providers import table
-from runs_app.providers.table import Provider
+from runs_app.providers import cached_providers
+from runs_app.providers.cached_providers import Provider
 
 
 class ProvidersView(JSONView):
     """List of model providers and their availability."""
 
     def get(self, request: Request) -> HttpResponse:
-        return json_response({"providers": [provider_body(provider) for provider in table.get_table()]})
+        return json_response({"providers": [provider_body(provider) for provider in cached_providers.get_table()]})
 
 
 def provider_body(provider: Provider) -> JSONObject:

@@ -22,7 +22,7 @@ from agents_app.api.unknown_names import warning_payloads
 from agents_app.models import Agent
 from memory_app.api.lookups import BodyFields, caller_of
 from memory_app.api.unknown_names import checking_body
-from memory_app.history.signals import wire_signal
+from memory_app.history.thread_signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
 from memory_app.models import Thread
 from runs_app.api.lookups import VERSION_PARAMETERS, get_requested_agent, get_run_of_agent

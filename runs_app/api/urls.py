@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from runs_app.api import agents, approvals, background_tasks, decisions, providers, resources, runs, thread_signals
+from runs_app.api import agents, approvals, background_tasks, decisions, personal_data, providers, runs, thread_signals
 
 AGENT_PATH = "agents/<str:agent_id>"
 TASK_PATH = "background-tasks/<str:task_id>"
@@ -55,8 +55,8 @@ urlpatterns = [
     path(f"{AGENT_PATH}/queue-message", thread_signals.QueueMessageView.as_view(), name="api-queue-message"),
     path(f"{AGENT_PATH}/threads/subscribe", thread_signals.SubscribeView.as_view(), name="api-subscribe"),
     path(f"{AGENT_PATH}/threads/abort", thread_signals.AbortView.as_view(), name="api-abort-thread"),
-    path(f"{RESOURCE_PATH}/export", resources.ResourceExportView.as_view(), name="api-resource-export"),
-    path(f"{RESOURCE_PATH}/forget", resources.ResourceForgetView.as_view(), name="api-resource-forget"),
+    path(f"{RESOURCE_PATH}/export", personal_data.ResourceExportView.as_view(), name="api-resource-export"),
+    path(f"{RESOURCE_PATH}/forget", personal_data.ResourceForgetView.as_view(), name="api-resource-forget"),
     path("approvals", approvals.ApprovalsView.as_view(), name="api-approvals"),
     path("approvals/<str:approval_id>", decisions.ApprovalView.as_view(), name="api-approval"),
     path("background-tasks", background_tasks.BackgroundTasksView.as_view(), name="api-background-tasks"),

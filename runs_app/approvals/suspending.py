@@ -25,7 +25,7 @@ from runs_app.events.decided_calls import waiting_chunk
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, StreamChunk, build_chunk, event_type
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
 from runs_app.models.pending_call import stored_call_id
-from runs_app.resources import digest_of_run
+from runs_app.runs_of_resources import digest_of_run
 
 
 def call_mark(tool: str, arguments: object) -> str:

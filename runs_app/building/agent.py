@@ -43,17 +43,17 @@ from runs_app.engine.context import RunDeps
 from runs_app.engine.journaling.capability import Journaled
 from runs_app.memory.capabilities import memory_capabilities
 from runs_app.memory.registered_memories import registered_memory
+from runs_app.providers.cached_providers import DEMO_DIALECT
 from runs_app.providers.current_model import current_model
 from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, get_model_provider
 from runs_app.providers.schema_cache import accepts_schema
-from runs_app.providers.table import DEMO_DIALECT
 from runs_app.requests.options import parse_default_options
 from runs_app.response_cache.capability import ResponseCache
 from runs_app.response_cache.key import model_identity
 from runs_app.response_cache.options import PROCESSOR_KEY, parse_agent_options
 from runs_app.thread_signals.inbox import Inbox
-from runs_app.thread_signals.turn_markup import Turns
+from runs_app.thread_signals.turns_in_requests import Turns
 from runs_app.tracing import run_spans
 
 __all__ = ["BuiltAgent", "build"]

@@ -40,7 +40,7 @@ from pydantic_ai.settings import ModelSettings
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
-from memory_app.history.signals import save_processed_signal
+from memory_app.history.thread_signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import ProcessedParts, RunDeps

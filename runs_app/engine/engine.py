@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from agentcms.process.stall_watchdog import watch_loop
-from runs_app.engine import leases, task_ends
+from runs_app.engine import leases, missing_ends
 from runs_app.engine.thread_pools import run_blocking, run_db
 from runs_app.events.notifications import notifier
 from runs_app.events.writer import EventWriter
@@ -77,7 +77,7 @@ class Engine:
             execute_run = await self._load_execute_run()
         except Exception:  # for example, the code on the disk was upgraded and this process was not restarted
             log.exception("Run %s could not be started.", run.pk)
-            task_ends.fail_run(self.writer, run.pk, UNSTARTED_MESSAGE)
+            missing_ends.fail_run(self.writer, run.pk, UNSTARTED_MESSAGE)
             return
         if run.is_durable and self.is_stopping:
             self.writer.hand_over(run.pk, 0)
@@ -208,7 +208,7 @@ class Engine:
 
     def _finished(self, run_id: UUID, task: asyncio.Task[object]) -> None:
         was_full = not self.has_free_slot
-        task_ends.write_missing_end(
+        missing_ends.write_missing_end(
             self.writer, run_id, task, is_durable=run_id in self.durable_ids, is_stopping=self.is_stopping
         )
         self.run_tasks.pop(run_id, None)

@@ -14,7 +14,7 @@ from pydantic_ai import exceptions as ai
 
 from agentcms.db.outages import OUTAGE_ERRORS
 from runs_app.exceptions import JournalError, find_run_error
-from runs_app.providers.table import without_secrets
+from runs_app.providers.cached_providers import without_secrets
 
 MAX_REASON_LENGTH = 300
 MAX_SEARCHED_LENGTH = 4000  # characters of a provider's message in which keys are looked for; the rest is dropped

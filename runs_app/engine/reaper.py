@@ -1,4 +1,7 @@
-"""The reaper: a thread of every web process and worker that queues the durable runs of dead processes again."""
+"""The reaper: a thread of every web process and worker that queues the durable runs of dead processes again.
+
+It also declines calls that waited too long for a person.
+"""
 
 from __future__ import annotations
 

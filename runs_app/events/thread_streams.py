@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from agentcms.db.outages import read_through_outage
-from memory_app.history.signals import NO_RUN, stored_signals, wire_signal
+from memory_app.history.thread_signals import NO_RUN, stored_signals, wire_signal
 from memory_app.history.turn_markup import is_spoken
 from memory_app.models import Message, Thread
 from memory_app.realms import MemoryCaller, still_has_access

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import to_storable_json
-from runs_app.providers.table import DEMO_DIALECT
+from runs_app.providers.cached_providers import DEMO_DIALECT
 
 
 class ModelAnswer(NamedTuple):

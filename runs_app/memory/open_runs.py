@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from memory_app.history.signals import take_over_signals
+from memory_app.history.thread_signals import take_over_signals
 from memory_app.models import Message
 from runs_app.models import AgentRun
 

@@ -27,7 +27,7 @@ from runs_app.events.notifications import notifier
 from runs_app.memory.thread_deletion import delete_threads
 from runs_app.models import AgentRun, PendingCall
 from runs_app.notices.webhook import WEBHOOK_JOB
-from runs_app.resources import calls_of, in_any, runs_of, user_of
+from runs_app.runs_of_resources import calls_of, in_any, runs_of, user_of
 
 FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction

@@ -16,8 +16,8 @@ from pydantic_ai.settings import ModelSettings
 
 from agentcms.wire.json_types import JSONMapping
 from runs_app.engine.thread_pools import run_db
+from runs_app.providers.cached_providers import CODE_DIALECT, DEMO_DIALECT, Provider, get_cached_table
 from runs_app.providers.models import build_model, get_model_provider
-from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_cached_table
 
 Connection = tuple[str, str, str]
 

@@ -26,7 +26,7 @@ from runs_app.requests.options import (
 )
 
 if TYPE_CHECKING:
-    from runs_app.providers.table import Provider
+    from runs_app.providers.cached_providers import Provider
 
 Adapters = Mapping[str, TypeAdapter[Any]]
 

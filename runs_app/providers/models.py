@@ -20,9 +20,9 @@ from agentcms.wire.json_types import JSONMapping
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
+from runs_app.providers.cached_providers import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 from runs_app.providers.response_limit import limit_response
 from runs_app.providers.schema_cache import cache_schemas
-from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 
 if TYPE_CHECKING:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider

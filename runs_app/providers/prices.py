@@ -9,7 +9,7 @@ from typing import Any
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.models.provider import ModelProvider
-from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, get_table
+from runs_app.providers.cached_providers import CODE_DIALECT, DEMO_DIALECT, get_table
 
 
 def has_known_price(choice: JSONMapping) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.vectors.embedders import EmbedderFailed, InputKind, UnknownEmbedder
 from runs_app.models.provider import ModelProvider
-from runs_app.providers.table import Provider, get_table
+from runs_app.providers.cached_providers import Provider, get_table
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel

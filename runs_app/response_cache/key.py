@@ -26,7 +26,7 @@ from pydantic_ai.tools import ToolDefinition
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from runs_app.engine.context import RunDeps
-from runs_app.providers.table import Provider
+from runs_app.providers.cached_providers import Provider
 from runs_app.response_cache.options import CacheOptions
 
 FORMAT = 2  # counts the changes of what is hashed or stored

@@ -15,7 +15,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_graph import End
 
 from memory_app.history.messages_for_model import PAYLOAD
-from memory_app.history.signals import take_signals
+from memory_app.history.thread_signals import take_signals
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
 from runs_app.requests.options import max_steps

@@ -19,7 +19,7 @@ from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import AttributeValue, Signal, validate_signal
-from memory_app.history.signals import AFTER_RUN, QUEUED, WAKES, append_signal, waiting_signals
+from memory_app.history.thread_signals import AFTER_RUN, QUEUED, WAKES, append_signal, waiting_signals
 from memory_app.history.threads import thread_not_found
 from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES, find_turns
 from memory_app.models import Message, Thread

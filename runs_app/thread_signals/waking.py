@@ -17,7 +17,7 @@ from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
-from memory_app.history.signals import (
+from memory_app.history.thread_signals import (
     QUEUED,
     WAKES,
     claim_signals,

@@ -8,7 +8,7 @@ from uuid import UUID
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from memory_app.history.signal_markup import Signal, signal_text
 from memory_app.history.signal_payloads import signal_of, signal_of_payload
-from memory_app.history.signals import stored_signals
+from memory_app.history.thread_signals import stored_signals
 from memory_app.models import Message
 from runs_app.models import AgentRun
 from runs_app.requests.messages import InputMessage

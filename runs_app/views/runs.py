@@ -27,7 +27,7 @@ from agents_app.configuration.display import config_sections
 from agents_app.configuration.variants import CONDITIONAL
 from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent, get_agent
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from evals_app.experiments.scoring import scorer_title
 from memory_app.views.recall import recalled_row
 from runs_app.approvals.lookup import waiting_calls_below

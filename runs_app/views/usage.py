@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from access_app.role import Role
 from agentcms.web.template_context import TemplateContext
 from agents_app.views.access import get_agent, has_role_for, role_requirement
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from runs_app.display.usage_charts import PLOT_HEIGHT, PLOT_WIDTH, build_moves, build_series, build_usage_charts
 from runs_app.display.usage_table import day_rows, total_rows
 from runs_app.usage.report import UsageReport, build_report

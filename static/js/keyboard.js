@@ -1,4 +1,4 @@
-// Keyboard shortcuts of every page. components/_keys.html lists them.
+// Keyboard shortcuts of every page. components/_keyboard_shortcuts.html lists them.
 
 (() => {
   "use strict";

@@ -20,7 +20,7 @@ from runs_app.engine import workers
 from runs_app.engine.runners import Runner, get_runner
 from runs_app.engine.start import rows
 from runs_app.models import AgentRun
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.broker import broker
 from tests.conftest import DRILL
 from tests.durable import agent_tools, local_workers
@@ -201,7 +201,7 @@ def planned(tmp_path, monkeypatch) -> Path:
     """Register the planned model and its tools in this process. Return the folder of their notes."""
     monkeypatch.setenv("DURABLE_FOLDER", str(tmp_path))
     agent_tools.register()
-    table.invalidate()  # tests before may have read it without the planned model
+    cached_providers.invalidate()  # tests before may have read it without the planned model
     return tmp_path
 
 

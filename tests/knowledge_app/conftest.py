@@ -12,7 +12,7 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.tool.table import base_table
+from knowledge_app.tool.cached_bases import base_table
 
 DIMENSIONS = 64
 

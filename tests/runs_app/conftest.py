@@ -10,17 +10,17 @@ from pydantic_ai.models.function import FunctionModel
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind, registry
 from runs_app.engine.context import RunDeps
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.factories import AgentFactory
 
 
 @pytest.fixture(autouse=True)
 def cleared_provider_cache(monkeypatch):
     """Clear the cache of stored providers, and let it not expire during a test."""
-    monkeypatch.setattr(table.provider_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
-    table.invalidate()
+    monkeypatch.setattr(cached_providers.provider_table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
+    cached_providers.invalidate()
     yield
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from jobs_app import runner
 from jobs_app.models import Job
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import append_signal
+from memory_app.history.thread_signals import append_signal
 from memory_app.models import Forgotten, Message, Observation, Participant, Resource, Thread, Vector
 from memory_app.realms import resource_digest
 from memory_app.recall import indexing

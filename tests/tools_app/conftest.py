@@ -13,7 +13,7 @@ from cachetools import TTLCache
 
 from agentcms.cache import SizeLimitedCache
 from tests.served import free_port
-from tools_app.mcp.table import server_table
+from tools_app.mcp.cached_servers import server_table
 from tools_app.models import McpServer
 
 PROGRAM = Path(__file__).parent.parent / "mcp_servers" / "office.py"  # with the library, which takes a second to load

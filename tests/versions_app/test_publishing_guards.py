@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
 from tests.factories import AgentFactory
 from versions_app import publishing

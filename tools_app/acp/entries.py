@@ -9,7 +9,7 @@ from cachetools import LRUCache
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.acp_agents import ACP_PREFIX
 from agents_app.registry import Entry, Kind
-from tools_app.acp.table import AcpRecord, acp_table
+from tools_app.acp.cached_agents import AcpRecord, acp_table
 
 TASK_SCHEMA = {
     "type": "object",

@@ -20,9 +20,9 @@ from django.utils import timezone
 from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.wire.validation import find_json_faults
 from runs_app.engine.thread_pools import run_db
+from tools_app.acp.cached_agents import AcpRecord, acp_table, get_available_agent, switched_off_reason
 from tools_app.acp.connection.process import AgentProcess
 from tools_app.acp.errors import RecordChanged
-from tools_app.acp.table import AcpRecord, acp_table, get_available_agent, switched_off_reason
 from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.models import AcpSession
 from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool

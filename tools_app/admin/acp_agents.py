@@ -22,7 +22,7 @@ from access_app.role import SHARED_LABEL
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
-from tools_app.acp.table import acp_unavailable_reason, lock_acp_row, switch_agent
+from tools_app.acp.cached_agents import acp_unavailable_reason, lock_acp_row, switch_agent
 from tools_app.acp.used_by import find_agents_using_acp_agent
 from tools_app.acp.versions import get_acp_version, restore_acp_version
 from tools_app.admin.acp_agent_form import AcpAgentForm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tools_app.mcp.accepted_definitions import Definition, DefinitionDifference, find_differences
+from tools_app.mcp.definitions import Definition, DefinitionDifference, find_differences
 from tools_app.models import McpServer
 
 

@@ -26,8 +26,8 @@ from tools_app.admin.mcp_server_form import McpServerForm
 from tools_app.admin.mcp_server_page import server_tool_rows
 from tools_app.admin.used_by import used_by_context
 from tools_app.admin.version_rows import configuration_version_rows
+from tools_app.mcp.cached_servers import definitions_of, lock_server, server_unavailable_reason
 from tools_app.mcp.listing import accept_definition, enqueue_listing, switch_and_list
-from tools_app.mcp.table import definitions_of, lock_server, server_unavailable_reason
 from tools_app.mcp.used_by import describe_loss, find_agents_using_server
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer

@@ -11,7 +11,7 @@ from agentcms.errors import NotFound, PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.required_role import note_required_role
 from tools_app.api.representation import client_etag, record_etag
-from tools_app.mcp.accepted_definitions import Definition
+from tools_app.mcp.definitions import Definition
 from tools_app.models import McpServer
 
 

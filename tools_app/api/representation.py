@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentcms.wire.canonical import sha256_hex
 from agentcms.wire.json_types import JSONObject
-from tools_app.mcp.accepted_definitions import Definition, find_differences
-from tools_app.mcp.table import definitions_of
+from tools_app.mcp.cached_servers import definitions_of
+from tools_app.mcp.definitions import Definition, find_differences
 from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 from tools_app.programs.environment import MASK
 

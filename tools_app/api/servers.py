@@ -25,11 +25,11 @@ from runs_app.events.stream_chunks import to_storable_json
 from runs_app.events.streams import StreamSlot
 from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_tool_caller
 from tools_app.api.representation import client_body, directory_entry, tool_body
-from tools_app.mcp.accepted_definitions import Definition
+from tools_app.mcp.cached_servers import Server, server_from_row
+from tools_app.mcp.definitions import Definition
 from tools_app.mcp.errors import LARGE_MESSAGE, McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import accept_definition, enqueue_listing, enqueue_listing_soon
-from tools_app.mcp.table import Server, server_from_row
 from tools_app.models import McpServer
 
 RESOURCES_MESSAGE = "Resources of MCP servers are not supported. Use their tools."

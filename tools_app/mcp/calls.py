@@ -22,7 +22,7 @@ from agentcms.outbound.addresses import AddressRefused
 from agentcms.tracing.propagation import trace_context_for
 from agentcms.wire.json_types import JSONMapping
 from runs_app.engine.thread_pools import run_db
-from tools_app.mcp.accepted_definitions import Listing, parse_listing
+from tools_app.mcp.cached_servers import Server
 from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import (
     INVALID_ANSWER_ERRORS,
@@ -32,6 +32,7 @@ from tools_app.mcp.connection import (
     reject_unavailable,
     watch_refusals,
 )
+from tools_app.mcp.definitions import Listing, parse_listing
 from tools_app.mcp.errors import (
     COMPRESSED_MESSAGE,
     CREDENTIALS_MESSAGE,
@@ -57,7 +58,6 @@ from tools_app.mcp.errors import (
 from tools_app.mcp.headers import CallerNames, fill_headers
 from tools_app.mcp.resources import add_resource_tool, has_resources, read_mcp_resource, reads_resources
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 
 MAX_LISTING_SECONDS = 60  # for the connection and the list: a worker waits for it

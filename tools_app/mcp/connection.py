@@ -26,6 +26,7 @@ from pydantic_ai.mcp import MCPError as ResourceError
 from pydantic_ai.mcp import MCPToolset
 
 from agentcms.outbound.transport import CheckedTransport, is_compressed
+from tools_app.mcp.cached_servers import Server
 from tools_app.mcp.errors import (
     AnswerCompressed,
     AnswerTooLarge,
@@ -35,7 +36,6 @@ from tools_app.mcp.errors import (
     RequestRefused,
 )
 from tools_app.mcp.program_transport import ProgramTransport
-from tools_app.mcp.table import Server
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
 from tools_app.programs.resource_limits import limited_argv

@@ -8,8 +8,8 @@ from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind
-from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, DefinitionDifference, find_differences
-from tools_app.mcp.table import Server, server_table
+from tools_app.mcp.cached_servers import Server, server_table
+from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, DefinitionDifference, find_differences
 
 # Only those of the latest revision: no reader asks for an earlier one again.
 _entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))

@@ -15,9 +15,9 @@ from agentcms.wire.json_types import JSONObject
 from jobs_app.models import Job
 from jobs_app.runner import enqueue_unless_queued, job_handler
 from jobs_app.slots import JobSlots
-from tools_app.mcp.accepted_definitions import Listing, without_surplus
+from tools_app.mcp.cached_servers import lock_server, server_from_row, switch_server
+from tools_app.mcp.definitions import Listing, without_surplus
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import lock_server, server_from_row, switch_server
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import ACCEPTED_FOR_ALL
 

@@ -14,7 +14,7 @@ from pydantic import AnyUrl
 from pydantic_ai.mcp import MCPError, MCPToolset
 
 from agentcms.wire.json_types import JSONMapping
-from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
+from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, Listing
 from tools_app.mcp.errors import AnswerTooLarge, McpError
 
 Page = TypeVar("Page", bound=PaginatedResult)

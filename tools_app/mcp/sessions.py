@@ -16,9 +16,9 @@ from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from pydantic_ai.mcp import MCPError as ResourceError
 
+from tools_app.mcp.cached_servers import Server
 from tools_app.mcp.connection import INVALID_ANSWER_ERRORS, Toolset, build_toolset, is_lost_connection
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import Server
 from tools_app.shared_pool import PoolEntry, PoolLimits, SharedPool
 
 log = logging.getLogger(__name__)

@@ -16,12 +16,12 @@ from agents_app.registry import Entry
 from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
+from tools_app.mcp.cached_servers import Server, server_table
 from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.connection import reject_unavailable
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import enqueue_listing_soon
-from tools_app.mcp.table import Server, server_table
 
 
 def mcp_tool(key: str, entry: Entry) -> AgentTool:

@@ -18,7 +18,7 @@ from access_app.role import Role
 from agentcms.db.encryption import decrypt, encrypt
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.wire.json_types import JSONObject
-from tools_app.mcp.accepted_definitions import Definition, changed_names
+from tools_app.mcp.definitions import Definition, changed_names
 from tools_app.mcp.headers import validate_headers
 from tools_app.models.versioned import VersionedConfiguration
 from tools_app.programs.commands import MCP_COMMANDS

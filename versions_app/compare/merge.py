@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.configuration.schema import WIRE_NAMES
 from versions_app.compare.diff import diff_items, replaced_blocks, values_equal
 

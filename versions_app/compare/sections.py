@@ -9,14 +9,14 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONMapping
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.field_labels import FIELD_LABELS
+from versions_app.compare.change_summary import FieldSummary, summarize_field
 from versions_app.compare.diff import (
     FieldDiff,
     diff_items,
     visible_differences,
 )
 from versions_app.compare.path_rows import PathRow, build_path_row, differing_paths
-from versions_app.compare.summary import FieldSummary, summarize_field
 from versions_app.compare.text_rows import CompareOptions, RowBlock, build_text_blocks
 
 TEXT_FIELDS = ("name", "description", "instructions")

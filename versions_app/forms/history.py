@@ -10,10 +10,11 @@ from django.db.models import QuerySet
 from django.utils.http import urlencode
 
 from agentcms.web.seen_form import SeenForm
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
-from agents_app.forms.fields import BypassReasonField, RawTextField
+from agents_app.forms.fields import RawTextField
 from agents_app.forms.form_data import FormData
+from agents_app.forms.gates import BypassReasonField
 from agents_app.models import Agent
 from versions_app.history.timeline import filter_by_changed_field
 from versions_app.models import AgentVersion

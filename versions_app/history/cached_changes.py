@@ -14,7 +14,7 @@ from uuid import UUID
 from cachetools import LRUCache
 
 from agentcms.cache import SizeLimitedCache
-from versions_app.compare.summary import FieldSummary, summarize_changes
+from versions_app.compare.change_summary import FieldSummary, summarize_changes
 from versions_app.models import AgentVersion
 
 MAX_CACHED_PAIRS = 5_000  # of about 1 kB

@@ -11,12 +11,9 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from access_app.caller import Caller
-from agentcms.plural import join_words, pluralize
 from agents_app.models import Agent
 from versions_app.models import Activation, AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
-
-MAX_NAMED_AUTHORS = 3
 
 
 class DraftVersion(NamedTuple):
@@ -83,18 +80,3 @@ def numbers_below_live(agent: Agent) -> set[int]:
 def versions_of_others(draft: Sequence[DraftVersion], user: Caller) -> list[DraftVersion]:
     """Return the versions of a draft that another person saved. Those of the system have no author's name."""
     return [version for version in draft if version.author_name and version.author_id != user.pk]
-
-
-def publish_label(number: int, others: Sequence[DraftVersion]) -> str:
-    """Return the label of the button that publishes a version, with the versions of others that go live with it."""
-    if not others:
-        return f"Publish v{number}"
-    return f"Publish v{number}, with {pluralize(len(others), 'version')} by {author_names(others)}"
-
-
-def author_names(versions: Sequence[DraftVersion]) -> str:
-    """Return the authors of versions as a list in words: `ann, tom and 2 others`."""
-    names = list(dict.fromkeys(version.author_name for version in versions))
-    if len(names) > MAX_NAMED_AUTHORS:
-        names[MAX_NAMED_AUTHORS - 1 :] = [f"{len(names) - MAX_NAMED_AUTHORS + 1} others"]
-    return join_words(names)

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 
 from agents_app.configuration.references import MissingReference, StoredAgents, find_missing_references
 from agents_app.models import Agent
-from versions_app.compare.summary import FieldSummary, summarize_field_names
+from versions_app.compare.change_summary import FieldSummary, summarize_field_names
 from versions_app.history.cached_changes import SnapshotId, VersionPair, find_changes, snapshot_id
 from versions_app.models import AgentVersion
 

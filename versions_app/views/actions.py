@@ -16,7 +16,7 @@ from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm, SnapshotForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, reject_replaced, selectable_owners
-from agents_app.views.header import AgentTab, render_agent_dialog
+from agents_app.views.agent_header import AgentTab, render_agent_dialog
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import confirmation_context, get_version, success_response

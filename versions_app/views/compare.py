@@ -16,10 +16,10 @@ from django.views.decorators.http import require_http_methods
 from agentcms.ids import parse_whole_number
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONMapping
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from versions_app.compare.sections import Section, build_sections, count_changes
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import POINTER_NAMES, get_versions, history_url, pointer_numbers

@@ -16,7 +16,7 @@ from agentcms.ids import parse_whole_number
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.models import Agent
 from agents_app.views.access import can_duplicate, get_agent, sub_agent_names
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from versions_app.api.representation import full_version_json
 from versions_app.compare.sections import Section, build_sections
 from versions_app.forms.history import VersionFilterForm

@@ -12,13 +12,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_checks import GateNotMet, MoveRefused
+from agents_app.configuration.version_refusals import GateNotMet, MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message, with_agent_key
+from agents_app.views.agent_header import AgentTab, render_agent_dialog
 from agents_app.views.gates import gate_context
-from agents_app.views.header import AgentTab, render_agent_dialog
-from versions_app.compare.summary import summarize_changes
+from versions_app.compare.change_summary import summarize_changes
 from versions_app.forms.history import ActivateForm, DiscardForm, PointersForm, RestoreForm
 from versions_app.models import Activation, AgentVersion, CannotUndo
 from versions_app.models.version import get_head_version, get_live_version

@@ -16,13 +16,14 @@ from agents_app.configuration.schema import to_snapshot
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for, role_requirement
+from agents_app.views.agent_header import AgentTab, header_context
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.editor.saving import conflict_sides
 from agents_app.views.gates import gate_context, unsaved_version
-from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.merge import Merge
 from versions_app.compare.sections import build_sections, count_changes
-from versions_app.history.draft import find_draft_versions, publish_label, versions_of_others
+from versions_app.history.draft import find_draft_versions, versions_of_others
+from versions_app.history.publish_label import publish_label
 from versions_app.models.version import get_head_version
 from versions_app.views.lookups import get_versions
 from versions_app.views.unsaved import parse_editor_form, unsaved_snapshot

@@ -6,7 +6,7 @@ from agentcms.openapi.evaluations.datasets import DATASET
 from agentcms.openapi.operations import Operation
 from agentcms.openapi.section import ApiSection
 from agentcms.wire.json_types import JSONObject
-from evals_app.api.exchange.runs import RunItemBody
+from evals_app.api.from_runs import RunItemBody
 from evals_app.exchange.formats import FileFormat
 
 FILE_OPERATIONS = (

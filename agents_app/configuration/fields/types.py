@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from agentcms.ids import describe_ambiguity
+from agentcms.lookalike_ids import describe_ambiguity
 from agentcms.wire.json_types import JSONObject
 
 MAX_REFERENCES = 1000  # of one kind in one agent; a body could hold millions, and each costs validation time

@@ -15,7 +15,7 @@ from access_app.permissions import require_granted_role
 from access_app.role import Role, RoleRequired
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
-from agents_app.configuration.version_checks import MoveRefused
+from agents_app.configuration.version_refusals import MoveRefused
 from agents_app.editing.change_context import change
 from agents_app.forms.create import NEW_AGENT_CONFIG, CreateForm
 from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration
@@ -30,11 +30,11 @@ from agents_app.views.access import (
     selectable_owners,
     sub_agent_names,
 )
+from agents_app.views.agent_header import AgentTab, header_context
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.editor.saving import change_from_form, save_agent
-from agents_app.views.header import AgentTab, header_context
 from agents_app.views.use_examples import use_examples
-from runs_app.providers.table import get_table
+from runs_app.providers.cached_providers import get_table
 
 
 @login_required

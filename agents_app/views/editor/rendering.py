@@ -12,7 +12,7 @@ from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.forms.existing_agent import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.views.access import can_duplicate
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from agents_app.views.use_examples import use_examples
 
 

@@ -21,7 +21,7 @@ from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_checks import GateNotMet, MoveRefused
+from agents_app.configuration.version_refusals import GateNotMet, MoveRefused
 from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
 from agents_app.forms.editor import AgentEditForm
@@ -29,12 +29,13 @@ from agents_app.forms.existing_agent import ExistingAgentForm, find_version_by_i
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 from agents_app.views.access import get_agent, has_role_for, lock_agent
+from agents_app.views.agent_header import AgentTab, header_context
 from agents_app.views.editor.rendering import render_editor
 from agents_app.views.gates import gate_context, unsaved_version
-from agents_app.views.header import AgentTab, header_context
+from versions_app.compare.change_summary import summarize_changes
 from versions_app.compare.sections import Section, build_sections
-from versions_app.compare.summary import summarize_changes
-from versions_app.history.draft import DraftVersion, find_draft_versions, publish_label, versions_of_others
+from versions_app.history.draft import DraftVersion, find_draft_versions, versions_of_others
+from versions_app.history.publish_label import publish_label
 from versions_app.models import Activation
 from versions_app.models.version import get_head_version, get_live_version
 

@@ -9,7 +9,7 @@ from jobs_app import runner
 from memory_app.models import Thread
 from memory_app.realms import is_realm
 from runs_app.privacy.personal_data import FORGET
-from runs_app.resources import runs_of
+from runs_app.runs_of_resources import runs_of
 
 
 class Command(BaseCommand):

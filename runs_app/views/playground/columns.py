@@ -24,7 +24,7 @@ from runs_app.display.answer import RunView, build_run_views
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
 from runs_app.models.run_queryset import AgentRunQuerySet
-from runs_app.providers.table import get_table, model_unavailable_reason
+from runs_app.providers.cached_providers import get_table, model_unavailable_reason
 from runs_app.requests.facts import find_facts, with_variants
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
 from runs_app.views.approval_cards import add_cards

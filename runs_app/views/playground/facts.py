@@ -12,7 +12,8 @@ from django.http import HttpRequest, QueryDict
 from access_app.role import Role
 from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
-from agents_app.configuration.display import FIELD_LABELS, variant_title
+from agents_app.configuration.display import variant_title
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.configuration.variants import CONDITIONAL, CONTEXT_KEYS
 from agents_app.forms.objects.members import parse_text_or_json
 from agents_app.models import Agent

@@ -13,7 +13,7 @@ from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agentcms.web.template_context import TemplateContext
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for, role_requirement
-from agents_app.views.header import AgentTab, header_context
+from agents_app.views.agent_header import AgentTab, header_context
 from runs_app.forms.playground import MessageForm
 from runs_app.models import SavedInput
 from runs_app.views.playground.columns import (

@@ -12,11 +12,11 @@ import pytest
 from agentcms.vectors import EmbedderFailed, find_embedder
 from knowledge_app.documents.fetching import fetch_document
 from runs_app.notices.webhook import post
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from runs_app.providers.models import http_client
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import list_tools
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 
@@ -66,10 +66,10 @@ def ask_model(url, settings):
 
 def embed(url, settings):
     settings.MODEL_KEYS, settings.MODEL_URLS = {"openai": "sk-test-0123456789"}, {"openai": url}
-    table.invalidate()
+    cached_providers.invalidate()
     with suppress(EmbedderFailed):
         find_embedder("openai/text-embedding-3-small").embed(["One"], "document")
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 def send_webhook(url, settings):

@@ -17,7 +17,7 @@ from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.factories import PendingCallFactory, RunFactory
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import AcpAgent, McpServer
 from tools_app.models.acp_permission import AcpPermission

@@ -9,10 +9,10 @@ from agentcms.tracing import spans
 from agentcms.tracing.propagation import is_own_server
 from runs_app.providers.models import http_client
 from tests.tools_app.conftest import http_url  # noqa: F401  a fixture
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

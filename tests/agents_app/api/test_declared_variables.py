@@ -7,8 +7,8 @@ import pytest
 from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.factories import AgentFactory, api_key, member
+from versions_app.compare.change_summary import summarize_changes, summary_line
 from versions_app.compare.sections import build_sections
-from versions_app.compare.summary import summarize_changes, summary_line
 from versions_app.exchange.records import Record, import_record
 
 pytestmark = pytest.mark.django_db

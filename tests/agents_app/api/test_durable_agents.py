@@ -7,7 +7,7 @@ from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file, record
 from tests.factories import AgentFactory, api_key, member
-from versions_app.compare.summary import summarize_changes, summary_line
+from versions_app.compare.change_summary import summarize_changes, summary_line
 from versions_app.exchange.records import equals_version
 
 pytestmark = pytest.mark.django_db

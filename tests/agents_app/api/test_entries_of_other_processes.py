@@ -7,19 +7,19 @@ from django.test.utils import CaptureQueriesContext
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Kind
+from evals_app.scorers.cached_scorers import scorer_table
 from evals_app.scorers.changes import create_scorer
-from evals_app.scorers.table import scorer_table
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.tool.table import base_table
+from knowledge_app.tool.cached_bases import base_table
 from runs_app.models import ModelProvider
-from runs_app.providers.table import provider_table
+from runs_app.providers.cached_providers import provider_table
 from runs_app.resolution import stored_agents
 from tests.api_client import AGENTS, Caller, agent_path
 from tests.exchange import import_file, record
 from tests.factories import api_key, member
-from tools_app.acp.table import acp_table
-from tools_app.mcp.accepted_definitions import Definition
-from tools_app.mcp.table import server_table
+from tools_app.acp.cached_agents import acp_table
+from tools_app.mcp.cached_servers import server_table
+from tools_app.mcp.definitions import Definition
 from tools_app.models import AcpAgent, McpServer
 
 pytestmark = pytest.mark.django_db

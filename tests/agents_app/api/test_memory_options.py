@@ -9,7 +9,7 @@ from tests.api_client import Caller, agent_path
 from tests.exchange import export, import_file
 from tests.factories import api_key, member
 from tests.migrated import migrate_to, new_database
-from versions_app.compare.summary import summarize_changes, summary_line
+from versions_app.compare.change_summary import summarize_changes, summary_line
 
 pytestmark = pytest.mark.django_db
 

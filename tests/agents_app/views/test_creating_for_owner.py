@@ -9,7 +9,7 @@ from access_app.role import Role
 from agents_app.models import Agent
 from knowledge_app.models import KnowledgeBase
 from tests.factories import MembershipFactory, member
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
 

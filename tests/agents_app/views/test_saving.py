@@ -12,13 +12,13 @@ from django.urls import reverse
 from agentcms.cache import SizeLimitedCache
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from evals_app.scorers.table import scorer_table
-from knowledge_app.tool.table import base_table
-from runs_app.providers.table import provider_table
+from evals_app.scorers.cached_scorers import scorer_table
+from knowledge_app.tool.cached_bases import base_table
+from runs_app.providers.cached_providers import provider_table
 from tests.page_client import editor_form
-from tools_app.acp.table import acp_table
-from tools_app.mcp.accepted_definitions import MAX_TOOLS
-from tools_app.mcp.table import server_table
+from tools_app.acp.cached_agents import acp_table
+from tools_app.mcp.cached_servers import server_table
+from tools_app.mcp.definitions import MAX_TOOLS
 
 pytestmark = pytest.mark.django_db
 

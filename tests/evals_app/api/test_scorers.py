@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from agentcms.cache import SizeLimitedCache
 from evals_app.api.scores.usable_scorers import agents_with_scorers
-from evals_app.scorers.table import scorer_table
+from evals_app.scorers.cached_scorers import scorer_table
 from runs_app.models import Score
 from tests.api_client import Caller
 from tests.evals_app.compare.test_comparisons import ended

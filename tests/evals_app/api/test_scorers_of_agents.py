@@ -5,7 +5,7 @@ import pytest
 from agents_app.models import Agent
 from agents_app.views.status import find_warnings
 from evals_app.scorers import changes
-from evals_app.scorers.table import scorer_table
+from evals_app.scorers.cached_scorers import scorer_table
 from tests.api_client import AGENTS, MODEL, Caller
 from tests.evals_app.api.test_scorers import POLITE
 from tests.factories import api_key, member

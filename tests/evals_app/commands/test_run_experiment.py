@@ -24,7 +24,7 @@ from evals_app.reports.files import junit_report
 from jobs_app.models import JobQuerySet
 from runs_app.engine.engine import Engine
 from runs_app.models import AgentRun
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, UserFactory
 from tests.runs import DEMO
@@ -155,7 +155,7 @@ def priced_model(name, settings):
 
 def test_a_spent_budget_exits_with_3(agent, tmp_path):
     registry.add(Entry(Kind.MODEL_PROVIDER, "priced", "Priced", target=priced_model))
-    table.invalidate()
+    cached_providers.invalidate()
     AgentFactory(id="dear", model={"provider": "priced", "name": "gpt-4o"}, instructions="")
     add_items(Dataset.objects.get(), [{"input": str(number)} for number in range(4)])
     options = ["--concurrency", "1", "--max-cost", "0.00001", "--fail-under", "exact=0.1"]
@@ -213,7 +213,7 @@ def test_a_scorer_that_fails_for_an_answer_misses_its_bar(agent):
 def test_a_baseline_that_spent_its_budget_is_no_pass(agent):
     """The agent of the baseline is dear, the draft costs nothing."""
     registry.add(Entry(Kind.MODEL_PROVIDER, "priced", "Priced", target=priced_model))
-    table.invalidate()
+    cached_providers.invalidate()
     AgentFactory(id="dear", model={"provider": "priced", "name": "gpt-4o"}, instructions="")
     with change(publish=False):
         Agent.objects.get(pk="dear").edit({"model": DEMO})

@@ -7,7 +7,7 @@ import pytest
 from evals_app.compare.jobs import basis_of
 from evals_app.compare.pairs import compute_statistics, load_figures, rank_items
 from evals_app.compare.regressions import find_worse_results
-from evals_app.experiments.summary import summarize_experiment, verdict_of
+from evals_app.experiments.figures import summarize_experiment, verdict_of
 from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
 from evals_app.reports.bars import missed_bars, worse_scorers
 from evals_app.scorers.directions import find_inverted_scorers

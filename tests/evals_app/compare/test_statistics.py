@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from evals_app.compare.comparison_in_words import describe_statistics
 from evals_app.compare.statistics import LEVEL, RANDOM_SEED, adjust_for_many, compare_pairs
-from evals_app.compare.summary import describe_statistics
 from evals_app.models import Experiment
 from tests.conftest import DRILL
 

@@ -8,7 +8,7 @@ from pydantic_ai.models.function import FunctionModel
 from agentcms.logs import JSONFormatter, TextFormatter
 from agents_app.registry import Entry, Kind, registry, tool
 from evals_app.scorers.changes import create_scorer
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.evals_app.scorers.judge_model import Judge
 from tests.factories import AgentFactory, UserFactory, member
@@ -41,7 +41,7 @@ def scorers():
     ]
     for entry in entries:
         registry.add(entry)
-    table.invalidate()
+    cached_providers.invalidate()
     snapshot = {"type": "llm-judge", "instructions": f"Look for {MARKER}."}
     for provider in ("judge", "broken"):
         model = {"provider": provider, "name": "one"}
@@ -49,7 +49,7 @@ def scorers():
     yield ["by-judge", "by-broken", "fails", "exact"]
     for entry in entries:
         registry.remove(entry.kind, entry.key)
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.jobs import compute_now
 from evals_app.compare.pairs import compute_statistics
-from evals_app.experiments.summary import count_results, summarize_experiment
+from evals_app.experiments.figures import count_results, summarize_experiment
 from evals_app.models import Experiment, ExperimentResult, ItemVersion
 from runs_app.scoring import compute_score
 from tests.evals_app.experiment_runs import make_dataset, run_experiment

@@ -4,8 +4,8 @@ import pytest
 
 from evals_app.gates.schema import scorer_issues
 from evals_app.models import Dataset, ReleaseGate
+from evals_app.scorers.cached_scorers import scorer_table
 from evals_app.scorers.changes import change_scorer, create_scorer
-from evals_app.scorers.table import scorer_table
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, work
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO

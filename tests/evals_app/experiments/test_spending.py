@@ -25,7 +25,7 @@ from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.results import answer_of_run
 from runs_app.engine.run_ends import LOST_MESSAGE
 from runs_app.models import AgentRun
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from runs_app.providers.prices import list_price
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, member
@@ -48,7 +48,7 @@ def judge(idle_engine):
 
     make_model = lambda name, choice: FunctionModel(respond, model_name="gpt-4o")  # noqa: E731
     registry.add(Entry(Kind.MODEL_PROVIDER, "paid", "Paid", target=make_model))
-    table.invalidate()
+    cached_providers.invalidate()
     snapshot = {
         "name": "Paid",
         "type": "llm-judge",

@@ -6,12 +6,12 @@ import pytest
 
 from agents_app.registry import tool
 from runs_app.models import AgentRun, BackgroundTask
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.durable import agent_tools
 from tests.evals_app.experiment_runs import make_dataset, run_experiment
 from tests.factories import AgentFactory, member
 from tests.runs import chunks
-from tools_app.acp.table import acp_table
+from tools_app.acp.cached_agents import acp_table
 from tools_app.models import AcpAgent
 
 NO_PERSON = "In an experiment, no person can be asked."
@@ -23,7 +23,7 @@ def notes(idle_engine, tmp_path, monkeypatch):
     """Register the planned model and its tools. Return a function that reads which tools were called."""
     monkeypatch.setenv("DURABLE_FOLDER", str(tmp_path))
     agent_tools.register()
-    table.invalidate()
+    cached_providers.invalidate()
     path = tmp_path / "notes"
 
     def read():

@@ -12,7 +12,7 @@ from evals_app.management.commands import run_experiment
 from evals_app.models import Dataset, ItemVersion
 from evals_app.scorers.changes import change_scorer, create_scorer
 from evals_app.scorers.kinds.pipelines import pipeline_steps
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
@@ -118,7 +118,7 @@ def attic():
     """Register a provider in code, whose models are those that the returned dict has by name."""
     models = {}
     registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic", target=lambda name, choice: models[name]))
-    table.invalidate()
+    cached_providers.invalidate()
     return models
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
 from evals_app.models import Experiment, ReleaseGate
 from tests.api_client import Caller, agent_path

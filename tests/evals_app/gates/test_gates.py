@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
 from evals_app.models import Experiment, ReleaseGate
 from tests.agents_app.admin.test_publishing_drafts import LIST, confirm, messages

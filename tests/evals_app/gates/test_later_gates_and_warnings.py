@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
 from evals_app.api.experiment_representation import result_body
 from evals_app.datasets.changes import add_items, delete_items

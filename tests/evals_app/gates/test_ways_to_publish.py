@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from agents_app.configuration.version_checks import GateNotMet
+from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.editor.saving import NO_REASON_MESSAGE

@@ -14,7 +14,7 @@ from evals_app.models import Dataset, Experiment
 from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.kinds.judges import judged_input
 from evals_app.scorers.presets import PRESETS
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.evals_app.experiment_runs import work
 from tests.factories import member
 
@@ -73,7 +73,7 @@ def test_a_judge_is_tested_from_its_page(client):
         return ModelResponse([ToolCallPart(info.output_tools[0].name, {"reason": "-", "pass": True, "score": score})])
 
     registry.add(Entry(Kind.MODEL_PROVIDER, "judge", "Judge", target=lambda name, choice: FunctionModel(respond)))
-    table.invalidate()
+    cached_providers.invalidate()
     user = member("editor", "support")
     client.force_login(user)
     model = {"provider": "judge", "name": "one"}

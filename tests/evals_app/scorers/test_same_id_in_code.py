@@ -7,10 +7,10 @@ import pytest
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.scoring import find_scorer
 from evals_app.forms.experiments import scorer_choices
+from evals_app.scorers.cached_scorers import scorer_table
 from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.results import Answer
 from evals_app.scorers.scoring import score_answer
-from evals_app.scorers.table import scorer_table
 from runs_app.scoring import compute_score
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member

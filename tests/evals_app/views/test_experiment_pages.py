@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from evals_app.experiments.summary import summarize_experiment
+from evals_app.experiments.figures import summarize_experiment
 from evals_app.models import Dataset, Experiment, ExperimentResult, ItemVersion
 from evals_app.views import start_experiment
 from tests.evals_app.compare.test_comparisons import ended

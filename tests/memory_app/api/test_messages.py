@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from memory_app.history import messages
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import append_signal
+from memory_app.history.thread_signals import append_signal
 from memory_app.models import Message
 from tests.memory_app.conftest import add_thread
 

@@ -14,7 +14,13 @@ from memory_app.history import copies
 from memory_app.history.messages import Author, load_messages
 from memory_app.history.messages_for_model import UNPROCESSED
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import append_signal, claim_signals, refuse_signals, stored_signals, waiting_signals
+from memory_app.history.thread_signals import (
+    append_signal,
+    claim_signals,
+    refuse_signals,
+    stored_signals,
+    waiting_signals,
+)
 from memory_app.models import Thread, WorkingRevision
 from memory_app.working import values
 from memory_app.working.values import Origin

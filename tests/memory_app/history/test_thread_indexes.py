@@ -6,7 +6,7 @@ from django.db import connection
 from memory_app.models import Thread
 from memory_app.realms import memory_caller
 from runs_app.models import AgentRun
-from runs_app.resources import run_queries
+from runs_app.runs_of_resources import run_queries
 from tests.factories import member
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from jobs_app.models import Job
 from memory_app.cleanup import replaced_vectors
 from memory_app.history.messages import Author, NewMessage, append_messages
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import append_signal
+from memory_app.history.thread_signals import append_signal
 from memory_app.history.threads import get_or_create_resource, transfer_thread
 from memory_app.models import Message, Vector
 from memory_app.realms import memory_caller

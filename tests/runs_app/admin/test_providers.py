@@ -10,7 +10,7 @@ from django.urls import reverse
 from access_app.role import Role
 from agents_app.editing.change_context import change
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.factories import AgentFactory, UserFactory, member
 
 pytestmark = pytest.mark.django_db
@@ -50,8 +50,8 @@ def errors(answer):
 
 
 def secret_of(key):
-    table.invalidate()
-    return table.get_table().find(key).secret
+    cached_providers.invalidate()
+    return cached_providers.get_table().find(key).secret
 
 
 def test_a_superuser_creates_a_provider_with_its_key(custom_provider):

@@ -12,7 +12,7 @@ from runs_app.approvals import auto_resume
 from runs_app.building.answer_reader import read_reply
 from runs_app.calling import current
 from runs_app.models import AgentRun, PendingCall
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from runs_app.providers.demo_reader import read_data
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -57,7 +57,7 @@ def clerk(transactional_db):
             return current().suspend({"question": "Please confirm: delete old records"})
         return "deleted"
 
-    table.invalidate()
+    cached_providers.invalidate()
     model = {"provider": "listening", "name": "any"}
     return AgentFactory(id="clerk", model=model, tools=["delete-records"], memory="last-messages")
 

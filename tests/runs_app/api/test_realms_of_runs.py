@@ -10,7 +10,7 @@ from jobs_app.runner import run_claimed
 from memory_app.models import Participant, Thread
 from runs_app import tasks  # noqa: F401  registers the handlers
 from runs_app.models import AgentRun, PendingCall
-from runs_app.resources import runs_of, user_of
+from runs_app.runs_of_resources import runs_of, user_of
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread

@@ -9,7 +9,7 @@ from agents_app.registry import tool
 from jobs_app import runner
 from runs_app.calling import current
 from runs_app.models import BackgroundTask
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.durable import agent_tools
 from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
@@ -21,7 +21,7 @@ def notes(tmp_path, monkeypatch):
     """Register the planned model and its tools. Return a function that reads what the tools noted."""
     monkeypatch.setenv("DURABLE_FOLDER", str(tmp_path))
     agent_tools.register()
-    table.invalidate()
+    cached_providers.invalidate()
     path = tmp_path / "notes"
     return lambda: path.read_text().splitlines() if path.exists() else []
 

@@ -8,7 +8,7 @@ from pydantic_ai import exceptions as ai
 
 from runs_app.engine.failures import UNKNOWN_FAILURE_MESSAGE, is_expected, log_message, run_failure_message
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 
 MODEL = "openai/gpt-5"
 KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
@@ -120,9 +120,9 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
     house = ModelProvider(key="house", title="House", base_url="https://models.example.org")
     house.set_secret("sesame")
     house.save()
-    table.load_providers()
+    cached_providers.load_providers()
     house.delete()  # the current answer may have started earlier
-    table.load_providers()
+    cached_providers.load_providers()
 
     message = run_failure_message(
         ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs_app.engine import engine, task_ends
+from runs_app.engine import engine, missing_ends
 from runs_app.engine.engine import get_engine
 from runs_app.engine.execution import execute
 from runs_app.models import AgentRun
@@ -138,5 +138,5 @@ def test_a_run_whose_failure_cannot_be_recorded_ends(editor, monkeypatch, caplog
 
     done = wait_for_end(start_run(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
 
-    assert (done.status, done.error) == ("failed", task_ends.BROKEN_MESSAGE)
+    assert (done.status, done.error) == ("failed", missing_ends.BROKEN_MESSAGE)
     assert f"Run {done.pk} ended with an unexpected error." in caplog.messages

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agentcms.errors import Unavailable
 from runs_app import tasks
-from runs_app.engine import run_ends, task_ends
+from runs_app.engine import missing_ends, run_ends
 from runs_app.engine.engine import Engine, get_engine
 from runs_app.engine.start import rows
 from runs_app.events.notifications import notifier
@@ -91,13 +91,13 @@ def test_a_run_that_is_cancelled_before_it_begins_ends(agent, editor):
 def test_a_process_that_stops_gives_up_a_run_that_has_not_begun(agent, editor, monkeypatch, settings):
     engine = get_engine()
     monkeypatch.setattr(engine, "is_stopping", False)
-    end_unbegun = task_ends.end_unbegun
+    end_unbegun = missing_ends.end_unbegun
 
     def stop_and_end(*arguments, **flags):
         engine.is_stopping = True
         end_unbegun(*arguments, **{**flags, "is_stopping": True})
 
-    monkeypatch.setattr(task_ends, "end_unbegun", stop_and_end)
+    monkeypatch.setattr(missing_ends, "end_unbegun", stop_and_end)
     run = start_run(agent, editor, LONG)
     assert engine.writer.wait_until_flushed(30)
     run.refresh_from_db()

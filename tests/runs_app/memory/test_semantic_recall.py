@@ -12,13 +12,13 @@ from jobs_app import runner
 from jobs_app.models import Job
 from memory_app.history.messages import Author, append_messages, new_messages
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import append_signal
+from memory_app.history.thread_signals import append_signal
 from memory_app.models import Message, Participant
 from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
 from runs_app.building.agent import build
 from runs_app.memory import semantic_recall
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.factories import UserFactory, member
 from tests.memory_app.conftest import add_thread
 from tests.runs_app.conftest import answer
@@ -288,7 +288,7 @@ def test_the_providers_may_have_to_be_read_again_for_an_embedder(earlier, new, s
     warnings = []
     memory = {"options": {"semanticRecall": True}, "embedder": "openai/any"}
     built = build({"name": "Concierge", "model": {"provider": "demo", "name": "echo", "delay": 0}, "memory": memory})
-    table.invalidate()
+    cached_providers.invalidate()
 
     result, _ = run_in(new, built, warnings=warnings)
 

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.provider_stub.server import KEY, PROVIDERS, ProviderStub, run_provider_stub
 
 
@@ -25,9 +25,9 @@ def provider_stub(running_provider_stub, settings) -> ProviderStub:
     settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
     settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
     settings.MODEL_URLS = running_provider_stub.urls
-    table.invalidate()
+    cached_providers.invalidate()
     yield running_provider_stub
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 class EventServer(BaseHTTPRequestHandler):
@@ -62,7 +62,7 @@ def event_server(settings):
         settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
         settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
-        table.invalidate()
+        cached_providers.invalidate()
         yield server
         server.shutdown()
-    table.invalidate()
+    cached_providers.invalidate()

@@ -12,7 +12,7 @@ import pytest
 
 from runs_app.engine.failures import run_failure_message
 from runs_app.exceptions import find_run_error
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.provider_stub.server import KEY, PROVIDERS
@@ -67,10 +67,10 @@ def endless_server(settings):
         settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
         settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
-        table.invalidate()
+        cached_providers.invalidate()
         yield server
         server.shutdown()
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 def stored(provider):

@@ -6,7 +6,7 @@ import pytest
 
 from agents_app.registry import tool
 from runs_app.models import ModelProvider
-from runs_app.providers import current_model, table
+from runs_app.providers import cached_providers, current_model
 from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
 from tests.runs_app.providers.test_truncated_answers import delta
@@ -27,7 +27,7 @@ def row(event_server):
     )
     row.set_secret("sk-first-1")
     row.save()
-    table.invalidate()
+    cached_providers.invalidate()
     event_server.streams["chat/completions"] = iter(ANSWERS)
     return row
 
@@ -40,7 +40,7 @@ def run_with_change(request, row):
         @tool("change-provider")
         def change_provider() -> str:
             change(ModelProvider.objects.get(pk=row.pk))
-            table.invalidate()
+            cached_providers.invalidate()
             return "Changed"
 
         agent = AgentFactory(model={"provider": "own", "name": "local"}, tools=["change-provider"])
@@ -103,6 +103,6 @@ def test_providers_that_were_just_read_are_not_read_again(row, monkeypatch):
 
     assert asyncio.run(model.find_current()) is model.wrapped
     assert reads == []
-    table.invalidate()
+    cached_providers.invalidate()
     asyncio.run(model.find_current())
     assert len(reads) == 1

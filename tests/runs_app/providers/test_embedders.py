@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder, find_embedder
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 
 pytestmark = pytest.mark.django_db
 
@@ -44,10 +44,10 @@ def server(settings, monkeypatch):
         settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = {"openai": KEY, "mistral": "", "anthropic": KEY}
         settings.MODEL_URLS = {"openai": f"http://127.0.0.1:{server.server_port}/v1"}
-        table.invalidate()
+        cached_providers.invalidate()
         yield server
         server.shutdown()
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 def test_texts_are_embedded_with_the_key_of_the_provider(server):

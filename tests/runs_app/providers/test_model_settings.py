@@ -4,7 +4,7 @@ import pytest
 
 from runs_app.building.agent import build
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.agentcms.test_settings import manage
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -58,7 +58,7 @@ ALLOWED = {
 def keys(settings):
     """Configure an API key for every provider."""
     settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
-    table.invalidate()
+    cached_providers.invalidate()
 
 
 def built(provider, **model):
@@ -120,7 +120,7 @@ def test_the_environment_allows_more_for_a_provider(keys, settings):
         "mistral:extraBody.min_p",
         "openai:extraBody.stream",
     ]
-    table.invalidate()
+    cached_providers.invalidate()
 
     assert built("google", **FORBIDDEN).agent.model_settings == {"google_cached_content": "cachedContents/1"}
     assert built("mistral", extraBody=EXTRA_MEMBERS).agent.model_settings == {"extra_body": {"min_p": 0.1}}
@@ -130,7 +130,7 @@ def test_the_environment_allows_more_for_a_provider(keys, settings):
 @pytest.mark.django_db
 def test_a_setting_that_the_provider_does_not_have_is_ignored_with_a_warning(keys, settings):
     settings.MODEL_ALLOWED_SETTINGS = ["google:extraBody.min_p"]
-    table.invalidate()
+    cached_providers.invalidate()
 
     google = built("google", temperature=0.5, extraBody={"min_p": 0.1})
     openai = built("openai", stopSequences=["."], topK=3)
@@ -239,7 +239,7 @@ def test_superusers_enter_allowed_settings_in_the_admin(staff):
     staff.post(ADD, {**FIELDS, "allowed_settings": "openaiUser\nextraBody.min_p\n"})
 
     assert ModelProvider.objects.get().allowed_settings == ["openaiUser", "extraBody.min_p"]
-    assert table.get_table().find("house").allowed_settings == {"openai_user", "extra_body.min_p"}
+    assert cached_providers.get_table().find("house").allowed_settings == {"openai_user", "extra_body.min_p"}
 
 
 @pytest.mark.django_db

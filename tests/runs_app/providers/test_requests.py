@@ -8,7 +8,7 @@ from pydantic_ai import ModelAPIError, ModelHTTPError, ModelRateLimitError, Part
 from agentcms.outbound.addresses import AddressRefused
 from agents_app.models import Agent
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from runs_app.requests.options import model_settings
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
@@ -152,7 +152,7 @@ def test_a_slow_response_can_be_cancelled(provider, provider_stub):
 
 def test_a_key_is_sent_to_its_provider_only(provider_stub, settings):
     settings.MODEL_KEYS = {"openai": "sk-of-openai", "anthropic": "sk-of-anthropic", "google": "sk-of-google"}
-    table.invalidate()
+    cached_providers.invalidate()
     for provider in ("openai", "anthropic", "google"):
         stored(provider)
         answer_text(stored_agents.get(f"of-{provider}").build(), "Hello")

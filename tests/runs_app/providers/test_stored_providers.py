@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 
@@ -77,7 +77,7 @@ def test_a_stored_provider_replaces_the_built_in_one_in_the_editor(agent, client
 def test_a_run_with_a_host_that_was_stored_before_fails_with_a_sentence(idle_engine, agent, custom_provider, host):
     custom_provider.base_url = f"http://{host}/v1"
     custom_provider.save()
-    table.invalidate()
+    cached_providers.invalidate()
 
     answer = Caller(api_key(member(Role.EDITOR))).post(f"/api/agents/{agent.pk}/generate", {"messages": "Hello"})
 

@@ -15,7 +15,7 @@ from agents_app.editing.archiving import archive_locked
 from agents_app.registry import Entry, Kind, registry
 from memory_app.history.message_data import count_tokens
 from memory_app.history.signal_markup import Signal
-from memory_app.history.signals import NO_RUN, refuse_signals, release_signals, save_processed_signal
+from memory_app.history.thread_signals import NO_RUN, refuse_signals, release_signals, save_processed_signal
 from memory_app.history.threads import create_named_thread
 from memory_app.models import Message
 from memory_app.realms import memory_caller

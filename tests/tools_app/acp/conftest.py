@@ -12,7 +12,7 @@ from cachetools import TTLCache
 from agentcms.cache import SizeLimitedCache
 from agentcms.ids import uuid7
 from runs_app.engine.engine import find_engine
-from tools_app.acp.table import acp_table
+from tools_app.acp.cached_agents import acp_table
 from tools_app.models import AcpAgent
 from tools_app.programs.sandbox import is_sandbox_available
 

@@ -22,7 +22,7 @@ django.setup()
 from tools_app.acp.limits import Limits
 from tools_app.acp.permissions import Decisions
 from tools_app.acp.connection.process import AgentProcess
-from tools_app.acp.table import AcpRecord
+from tools_app.acp.cached_agents import AcpRecord
 from tools_app.acp.turn import PromptTurn
 from django.conf import settings
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import AgentFactory, UserFactory, member
-from tools_app.acp import table
+from tools_app.acp import cached_agents
 from tools_app.acp.workspaces.folders import workspace_folder
 from tools_app.admin.acp_agents import WORKSPACE_FILES_STAY
 from tools_app.models import AcpAgent, AcpWorkspace
@@ -116,7 +116,7 @@ def test_switching_keeps_what_others_store_meanwhile(superuser, monkeypatch, by)
         AcpAgent.objects.filter(pk=row.pk).update(title="Renamed meanwhile")
         return ""
 
-    monkeypatch.setattr(table, "acp_unavailable_reason", change_meanwhile)
+    monkeypatch.setattr(cached_agents, "acp_unavailable_reason", change_meanwhile)
     if by == "button":
         superuser.post(reverse("admin:tools_app_acpagent_switch", args=[row.pk]), {"enabled": "yes"})
     else:

@@ -9,7 +9,7 @@ from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
 from tools_app.admin.mcp_servers import McpServerAdmin
 from tools_app.api import servers
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import AcpAgent, McpServer
 

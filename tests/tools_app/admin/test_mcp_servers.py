@@ -10,7 +10,7 @@ from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory, member
 from tests.tools_app.admin.test_acp_agents import button_value
 from tools_app.admin.mcp_servers import McpServerAdmin
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
 

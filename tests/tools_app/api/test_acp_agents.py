@@ -5,8 +5,8 @@ import pytest
 from access_app.role import Role
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
+from tools_app.acp.cached_agents import acp_table, get_available_agent
 from tools_app.acp.errors import AcpError
-from tools_app.acp.table import acp_table, get_available_agent
 from tools_app.models import AcpAgent
 from tools_app.programs import sandbox
 

@@ -7,9 +7,9 @@ from agents_app.models import Agent
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.exchange import import_file, record
 from tests.factories import api_key, member
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.cached_servers import server_table
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
-from tools_app.mcp.table import server_table
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

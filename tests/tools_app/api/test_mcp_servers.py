@@ -13,7 +13,7 @@ from tests.agentcms.observability.test_metrics import read_metric
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
 from tests.runs_app.factories import RunFactory
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
 

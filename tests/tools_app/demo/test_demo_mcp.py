@@ -11,8 +11,8 @@ from jobs_app.models import Job
 from tests.factories import AgentFactory
 from tests.tools_app.mcp.test_calls import call_all
 from tools_app.demo.address import HOST, PORT_FILE, URL_VARIABLE, demo_url
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import list_tools
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from tests.served import free_port
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import list_tools
 from tools_app.mcp.errors import McpError
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

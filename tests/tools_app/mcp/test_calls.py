@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from agentcms.observability.metrics import MCP_CALLS
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool, tool_error
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames, mask_headers
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

@@ -7,9 +7,9 @@ from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.served import wait_until
 from tests.tools_app.mcp.test_calls import call_all
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.cached_servers import server_from_row
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
-from tools_app.mcp.table import server_from_row
 
 pytestmark = pytest.mark.django_db
 

@@ -17,13 +17,13 @@ from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.mcp_servers.hostile import ATTACKS, METHODS, TOOL, serve_over_http
 from tests.runs import DEMO, chunks, start_run, wait_for_end
-from tools_app.mcp.accepted_definitions import Listing, parse_listing
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool, connection_error, list_tools
+from tools_app.mcp.definitions import Listing, parse_listing
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import store_listing
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

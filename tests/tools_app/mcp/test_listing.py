@@ -16,8 +16,9 @@ from jobs_app.runner import run_claimed
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key
 from tools_app.mcp import calls
-from tools_app.mcp.accepted_definitions import MAX_REASONS, parse_listing
+from tools_app.mcp.cached_servers import ServerReader, server_from_row, server_table
 from tools_app.mcp.calls import list_tools
+from tools_app.mcp.definitions import MAX_REASONS, parse_listing
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.listing import (
     LIST_TOOLS,
@@ -27,7 +28,6 @@ from tools_app.mcp.listing import (
     listing_slots,
     store_listing,
 )
-from tools_app.mcp.table import ServerReader, server_from_row, server_table
 from tools_app.models import McpServer
 from tools_app.programs.commands import INHERITED_VARIABLES
 from tools_app.tasks import list_mcp_tools
@@ -279,7 +279,7 @@ def test_a_program_gets_no_secret_and_in_the_sandbox_no_file_and_no_network(
     program_server, settings, http_url, monkeypatch
 ):
     from tests.tools_app.mcp.test_calls import call_all
-    from tools_app.mcp.table import server_from_row
+    from tools_app.mcp.cached_servers import server_from_row
 
     monkeypatch.setenv("SECRET_KEY", "hush")
     secret = settings.DATA_DIR / "secret.txt"

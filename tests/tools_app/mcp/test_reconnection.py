@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from tests.tools_app.acp.conftest import processes
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx2
 import pytest
 
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import connection_error, list_tools
 from tools_app.mcp.connection import ServerTransport
 from tools_app.mcp.errors import McpError, OtherOrigin
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

@@ -11,10 +11,10 @@ from tests.mcp_servers.scripted import Handler
 from tests.runs import DEMO
 from tests.tools_app.mcp.test_calls import call_all
 from tests.tools_app.mcp.test_runs import built
-from tools_app.mcp.accepted_definitions import RESOURCE_TOOL, Definition, Listing
+from tools_app.mcp.cached_servers import server_from_row
+from tools_app.mcp.definitions import RESOURCE_TOOL, Definition, Listing
 from tools_app.mcp.listing import list_and_store, store_listing
 from tools_app.mcp.resources import add_resource_tool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

@@ -22,9 +22,9 @@ from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.runs_app.providers.conftest import provider_stub, running_provider_stub  # noqa: F401  fixtures
 from tests.served import wait_until
 from tests.tools_app.mcp.test_calls import call_all
-from tools_app.mcp.accepted_definitions import Definition, Listing, parse_listing
+from tools_app.mcp.cached_servers import load_servers, server_from_row, server_table
+from tools_app.mcp.definitions import Definition, Listing, parse_listing
 from tools_app.mcp.listing import LIST_TOOLS, accept_definition, store_listing
-from tools_app.mcp.table import load_servers, server_from_row, server_table
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

@@ -14,11 +14,11 @@ from tests.npm import install
 from tests.served import free_port
 from tests.tools_app.conftest import wait_for
 from tests.tools_app.mcp.test_calls import call_all
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool, list_tools
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

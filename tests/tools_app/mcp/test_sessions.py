@@ -6,10 +6,10 @@ import dataclasses
 import pytest
 
 from tools_app.mcp import sessions
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 
 pytestmark = pytest.mark.django_db
 ANN, BOB = CallerNames("ann"), CallerNames("bob")

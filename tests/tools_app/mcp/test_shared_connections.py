@@ -8,11 +8,11 @@ from http.server import ThreadingHTTPServer
 import pytest
 
 from tests.mcp_servers.hostile import CHOSEN, Handler, serve_over_http
+from tools_app.mcp.cached_servers import server_from_row
 from tools_app.mcp.calls import call_mcp_tool
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.sessions import session_pool
-from tools_app.mcp.table import server_from_row
 from tools_app.models import McpServer
 
 pytestmark = pytest.mark.django_db

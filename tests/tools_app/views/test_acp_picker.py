@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from tests.factories import AgentFactory, UserFactory
-from tools_app.acp.table import acp_table
+from tools_app.acp.cached_agents import acp_table
 from tools_app.models import AcpAgent
 
 pytestmark = pytest.mark.django_db

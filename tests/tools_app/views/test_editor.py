@@ -10,7 +10,7 @@ from agents_app.views.status import find_warnings
 from tests.factories import AgentFactory, UserFactory, member
 from tests.form_submission import form_data
 from tests.runs_app.factories import RunFactory
-from tools_app.mcp.accepted_definitions import Definition, Listing
+from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
 

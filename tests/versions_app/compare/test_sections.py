@@ -1,6 +1,6 @@
 """The sections of a comparison."""
 
-from tests.versions_app.compare.test_summary import BLANK
+from tests.versions_app.compare.test_change_summary import BLANK
 from versions_app.compare.path_rows import MAX_JSON_LENGTH
 from versions_app.compare.sections import MAX_PATHS, build_sections
 

@@ -13,8 +13,8 @@ from acp.client.connection import ClientSideConnection
 from acp.schema import LoadSessionResponse, NewSessionResponse, SessionConfigOptionSelect, SessionConfigSelectGroup
 
 from agentcms.wire.printable_text import printable
+from tools_app.acp.cached_agents import AcpRecord
 from tools_app.acp.errors import AcpError
-from tools_app.acp.table import AcpRecord
 
 CATEGORY = "model"
 METHOD_NOT_FOUND = -32601

@@ -29,11 +29,11 @@ from django.core.exceptions import ValidationError
 from pydantic import ValidationError as PydanticValidationError
 
 from agentcms.wire.printable_text import printable
+from tools_app.acp.cached_agents import AcpRecord
 from tools_app.acp.connection.client import WorkspaceClient
 from tools_app.acp.connection.model_choice import choose_model
 from tools_app.acp.connection.transport import LineTransport
 from tools_app.acp.errors import AcpError, AgentEnded
-from tools_app.acp.table import AcpRecord
 from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
 from tools_app.models import AcpAgent

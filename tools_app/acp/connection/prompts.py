@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from acp.schema import PromptResponse, Usage
 
 from runs_app.engine.thread_pools import run_briefly, run_db
+from tools_app.acp.cached_agents import AcpRecord, get_available_agent
 from tools_app.acp.call_signal import acp_prompted
 from tools_app.acp.errors import AgentEnded, RecordChanged
 from tools_app.acp.permissions import Decisions, PermissionRequest, load_always, load_permission_answers
 from tools_app.acp.sessions import WorkPlace, agent_pool
-from tools_app.acp.table import AcpRecord, get_available_agent
 from tools_app.acp.turn import PromptTurn, Update
 from tools_app.models import AcpAgent
 

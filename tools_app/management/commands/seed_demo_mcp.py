@@ -12,7 +12,7 @@ from django.db import transaction
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tools_app.demo.address import PORT_FILE, URL_VARIABLE
-from tools_app.mcp.accepted_definitions import Listing, parse_listing
+from tools_app.mcp.definitions import Listing, parse_listing
 from tools_app.mcp.listing import enqueue_listing, store_listing
 from tools_app.models import McpServer
 

@@ -14,7 +14,7 @@ from jobs_app.api.representation import job_response
 from memory_app.models import Resource
 from memory_app.realms import MemoryCaller
 from runs_app.privacy.jobs import personal_data_caller, start_forgetting, start_resource_export
-from runs_app.resources import calls_of
+from runs_app.runs_of_resources import calls_of
 
 
 class ResourceExportView(JSONView):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from django.db.models import Q
 
-from versions_app.compare.summary import summarize_field_names, summary_line
+from versions_app.compare.change_summary import summarize_field_names, summary_line
 from versions_app.history.cached_changes import SnapshotId, VersionPair, find_changes, snapshot_id
 from versions_app.models import AgentVersion
 

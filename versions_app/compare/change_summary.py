@@ -7,7 +7,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from agentcms.wire.json_types import JSONMapping, JSONValue
-from agents_app.configuration.display import FIELD_LABELS, variant_facts
+from agents_app.configuration.display import variant_facts
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.configuration.references import processor_key
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 

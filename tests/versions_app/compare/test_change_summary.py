@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents_app.configuration.display import FIELD_LABELS
+from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.configuration.schema import WIRE_NAMES
+from versions_app.compare.change_summary import summarize_changes, summary_line
 from versions_app.compare.diff import diff_lines, line_counts
-from versions_app.compare.summary import summarize_changes, summary_line
 
 BLANK = {
     "name": "A",

@@ -13,7 +13,7 @@ from django.db import transaction
 from access_app.caller import Caller
 from agentcms.db.cached_table import CachedTable
 from agentcms.errors import NotFound
-from tools_app.mcp.accepted_definitions import Definition, changed_names
+from tools_app.mcp.definitions import Definition, changed_names
 from tools_app.models import McpServer
 from tools_app.programs.commands import MCP_COMMANDS
 

@@ -6,7 +6,7 @@ from django.db import connection
 from agents_app.registry import Entry, Kind, registry
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
-from runs_app.providers import table
+from runs_app.providers import cached_providers
 from runs_app.providers.models import get_model_provider
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def store_provider(**fields):
 
 
 def provider_named(name):
-    return table.get_table().find(name)
+    return cached_providers.get_table().find(name)
 
 
 def test_the_demo_provider_needs_no_key():
@@ -118,7 +118,7 @@ def test_a_stored_key_is_encrypted():
 def test_a_key_cannot_be_decrypted_with_another_secret(settings):
     store_provider(secret=SECRET)
     settings.PROVIDER_KEY_SECRET = "another"
-    table.invalidate()
+    cached_providers.invalidate()
 
     provider = provider_named("house")
 
@@ -127,15 +127,15 @@ def test_a_key_cannot_be_decrypted_with_another_secret(settings):
 
 
 def test_every_change_creates_another_revision():
-    revisions = [table.get_table().revision]
+    revisions = [cached_providers.get_table().revision]
 
     row = store_provider()
-    revisions.append(table.get_table().revision)
+    revisions.append(cached_providers.get_table().revision)
     row.set_secret("another")
     row.save()
-    revisions.append(table.get_table().revision)
+    revisions.append(cached_providers.get_table().revision)
     row.delete()
-    revisions.append(table.get_table().revision)
+    revisions.append(cached_providers.get_table().revision)
 
     assert len(set(revisions)) == 3
     assert revisions[0] == revisions[-1]
