@@ -17,7 +17,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.caller import Caller
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject

@@ -40,7 +40,7 @@ TOP = {
 }
 
 # Names of packages and modules. Every other module of an app belongs to its domain.
-WEB = {"admin", "admin_access", "api", "authentication", "forms", "middleware", "views"}
+WEB = {"admin", "admin_base", "api", "authentication", "forms", "middleware", "views"}
 BACKGROUND = {"apps", "management", "signals", "tasks"}
 
 HTTP = (

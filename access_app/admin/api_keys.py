@@ -16,7 +16,9 @@ from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, confirmation_page
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.forms.facts_field import FactsField
 from access_app.forms.keys import CONTEXT_HELP, RESOURCE_HELP
 from access_app.models import ApiKey, validate_key_context, validate_key_resource

@@ -15,7 +15,9 @@ from django.db import transaction
 from django.db.models import Field, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, offer_teams
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.staff_access import StaffAccessMixin
+from access_app.admin_base.team_fields import offer_teams
 from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import Membership

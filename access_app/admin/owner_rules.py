@@ -9,7 +9,9 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field, QuerySet
 from django.http import HttpRequest
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, offer_teams
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.staff_access import StaffAccessMixin
+from access_app.admin_base.team_fields import offer_teams
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import Role
 

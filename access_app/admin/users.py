@@ -16,7 +16,8 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.forms.password import AccountPasswordForm, NewAccountForm
 from access_app.models import Membership
 from access_app.permissions import has_role_somewhere

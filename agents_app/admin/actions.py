@@ -16,7 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 
-from access_app.admin_access import confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError

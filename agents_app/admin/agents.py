@@ -16,7 +16,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from access_app.admin_access import CheckedAgainMixin, OwnerFilter, StaffAccessMixin
+from access_app.admin_base.concurrent_changes import CheckedAgainMixin
+from access_app.admin_base.lists import OwnerFilter
+from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.permissions import effective_role, has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin

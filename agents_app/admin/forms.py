@@ -9,7 +9,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
-from access_app.admin_access import offer_owners
+from access_app.admin_base.team_fields import offer_owners
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.wire.canonical import canonical

@@ -15,7 +15,8 @@ from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from access_app.admin_access import WithoutBulkDeletionMixin, confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.lists import WithoutBulkDeletionMixin
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.plural import pluralize

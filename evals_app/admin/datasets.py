@@ -14,7 +14,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import OwnerFilter, ReadOnlyAdmin, list_text
+from access_app.admin_base.lists import OwnerFilter, list_text
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.permissions import has_role, has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration.sub_agents import listed_agents, name_agents

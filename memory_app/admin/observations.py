@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from agents_app.models import Agent
 from memory_app.admin.oldest_first import oldest_conversations
 from memory_app.models import Observation, Thread

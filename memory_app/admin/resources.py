@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from agentcms.errors import ApiError
 from agentcms.plural import pluralize
 from jobs_app.models import Job

@@ -16,7 +16,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.models import printable_id
 from memory_app.history.threads import move_thread
 from memory_app.history.wire_messages import wire_messages

@@ -12,7 +12,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin, list_text
+from access_app.admin_base.lists import list_text
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from agentcms.vectors import UnknownEmbedder, find_embedder
 from memory_app.admin.oldest_first import oldest_conversations
 from memory_app.models import Vector

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.role import SHARED_LABEL
 from runs_app.admin.json_html import json_html
 from runs_app.background.endings import cancel_task

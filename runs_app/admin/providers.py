@@ -12,7 +12,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import CheckedListMixin, LockedChangeMixin, WithoutBulkDeletionMixin
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.lists import CheckedListMixin, WithoutBulkDeletionMixin
 from agentcms.wire.canonical import canonical
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Kind, registry

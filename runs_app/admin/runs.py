@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.staff_access import ReadOnlyAdmin, StaffAccessMixin
 from access_app.permissions import has_role_everywhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.plural import pluralize

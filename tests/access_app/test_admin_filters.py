@@ -6,7 +6,7 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
-from access_app.admin_access import filter_name
+from access_app.admin_base.lists import filter_name
 from agents_app.models import Agent
 from memory_app.models import Resource
 from tests.factories import AgentFactory, UserFactory, api_key

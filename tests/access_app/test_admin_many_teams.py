@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from access_app import teams
-from access_app.admin_access import UNKNOWN_TEAM_MESSAGE
+from access_app.admin_base.team_fields import UNKNOWN_TEAM_MESSAGE
 from access_app.models import ApiKey
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, UserFactory

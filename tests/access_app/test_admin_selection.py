@@ -5,7 +5,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from access_app.admin_access import INVALID_SELECTION_MESSAGE
+from access_app.admin_base.lists import INVALID_SELECTION_MESSAGE
 from tests.factories import UserFactory, api_key
 
 pytestmark = pytest.mark.django_db

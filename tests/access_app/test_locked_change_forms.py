@@ -13,7 +13,7 @@ from access_app import teams
 from access_app.admin import users
 from access_app.admin.api_keys import ApiKeyForm
 from access_app.admin.users import AccountForm, User
-from access_app.admin_access import LockedRowMixin
+from access_app.admin_base.concurrent_changes import LockedRowMixin
 from access_app.models import ApiKey
 from tests.factories import MembershipFactory, UserFactory
 from tests.page_client import browser

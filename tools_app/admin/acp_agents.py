@@ -17,7 +17,9 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import CheckedListMixin, LockedChangeMixin, WithoutBulkDeletionMixin, offer_teams
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.lists import CheckedListMixin, WithoutBulkDeletionMixin
+from access_app.admin_base.team_fields import offer_teams
 from access_app.role import SHARED_LABEL
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext

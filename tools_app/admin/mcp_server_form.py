@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
-from access_app.admin_access import offer_teams
+from access_app.admin_base.team_fields import offer_teams
 from access_app.permissions import SHARED_OWNER
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject

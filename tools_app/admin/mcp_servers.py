@@ -16,7 +16,9 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from access_app.admin_access import LockedChangeMixin, StaffAccessMixin, WithoutBulkDeletionMixin
+from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.lists import WithoutBulkDeletionMixin
+from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import ApiError

@@ -16,7 +16,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html_join
 
-from access_app.admin_access import ReadOnlyAdmin, confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.permissions import effective_role, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration.sub_agents import CircularReference

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from access_app.admin_access import ReadOnlyAdmin
+from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.permissions import has_role_everywhere
 from access_app.role import Role
 from agents_app.models import Agent

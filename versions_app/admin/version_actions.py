@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import confirmation_page
+from access_app.admin_base.confirmation import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.plural import pluralize

@@ -19,7 +19,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import CheckedChangeList, LockedRowMixin
+from access_app.admin_base.concurrent_changes import LockedRowMixin
+from access_app.admin_base.lists import CheckedChangeList
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.forms.fields import RawTextField
