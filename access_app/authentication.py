@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -13,14 +12,11 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from access_app.end_user_keys import reject_other_routes
 from access_app.models import ApiKey
 from access_app.sessions import SessionStore
 from access_app.throttling.api import network_of_request, wrong_keys
-from agentcms.errors import Forbidden
 
-# A key for one resource may be given to the browser of an end user, who must not edit agents and datasets.
-PATHS_OF_BOUND_KEYS = re.compile(r"/api/(agents(/.*)?|memory/.*|runs(/[^/]+(/(events|steps|stream|cancel))?)?)")
-BOUND_KEY_MESSAGE = "This API key only serves the resource {resource}. Use another key for this route."
 INVALID_KEY_MESSAGE = "Invalid or expired token"
 
 
@@ -42,8 +38,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         key = ApiKey.objects.find(words[1] if len(words) == 2 else "")
         if key is None:
             self.reject(request)
-        if key.resource and not PATHS_OF_BOUND_KEYS.fullmatch(request.path):
-            raise Forbidden(BOUND_KEY_MESSAGE.format(resource=key.resource), "bound_key")
+        reject_other_routes(key, request.path)
         key.touch()
         user: Any = key.user
         user.api_key = key

@@ -26,17 +26,11 @@ from access_app.forms.keys import KeyForm, TeamKeyForm
 from access_app.forms.members import MemberForm, RoleForm
 from access_app.forms.password import NewPasswordForm
 from access_app.forms.sign_in import SignInForm
+from access_app.members import change_role, last_manager_message, remove_member
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for, require_role
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import (
-    can_be_offered,
-    can_be_owner,
-    change_role,
-    last_manager_message,
-    managed_owners,
-    remove_member,
-)
+from access_app.teams import can_be_offered, can_be_owner, managed_owners
 from agentcms.db.text_conditions import contains_text
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog

@@ -5,8 +5,6 @@ from collections import Counter
 from itertools import zip_longest
 
 LATIN = "LATIN"
-
-
 LOOKALIKE_SCRIPTS = ("CYRILLIC", "GREEK")  # many of their letters look like Latin ones
 
 

@@ -20,16 +20,11 @@ from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.admin_base.team_fields import offer_teams
 from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
+from access_app.members import gone_messages, lock_managed_teams, lock_teams, reject_loss_of_managers
 from access_app.models import Membership
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import (
-    can_be_owner,
-    gone_messages,
-    lock_managed_teams,
-    lock_teams,
-    reject_loss_of_managers,
-)
+from access_app.teams import can_be_owner
 
 User = get_user_model()
 

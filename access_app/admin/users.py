@@ -19,10 +19,10 @@ from access_app.admin.memberships import MembershipInline, TeamManagersMixin
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.forms.password import AccountPasswordForm, NewAccountForm
+from access_app.members import lock_teams, reject_loss_of_managers, reject_loss_of_superusers
 from access_app.models import Membership
 from access_app.permissions import has_role_somewhere
 from access_app.role import Role
-from access_app.teams import lock_teams, reject_loss_of_managers, reject_loss_of_superusers
 
 User = get_user_model()
 HAS_DATA_MESSAGE = "The admin deletes no user who has data of these kinds: {}. Deactivate the user instead."

@@ -1,1 +1,1 @@
-"""What the admin pages of all applications share."""
+"""Base classes and functions that the admin pages of all applications share."""

@@ -14,8 +14,6 @@ from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
 CHANGED_MESSAGE = "This {noun} was changed since you opened it. Copy your text, open it again and reapply it."
-
-
 OPENED_STATE = "opened_state"  # the name of the input in templates/admin/change_form.html
 
 

@@ -24,8 +24,6 @@ from agentcms.db.text_conditions import contains_text, like_ignores_case
 from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
-
-
 QUOTES = ('"', "'")
 
 

@@ -10,9 +10,9 @@ from django.contrib.auth.forms import UsernameField
 from django.core.exceptions import ValidationError
 
 from access_app.caller import Caller
+from access_app.members import changing_members
 from access_app.models import Membership
 from access_app.role import Role
-from access_app.teams import changing_members
 
 UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
 MEMBER_MESSAGE = "This user is already a member. Change the role in the list."

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.html import format_html
 
 from access_app.forms.throttled import ThrottledFormMixin
-from access_app.teams import reject_loss_of_superusers
+from access_app.members import reject_loss_of_superusers
 
 # Django's text names single sign-on and LDAP, which this application does not have.
 SIGN_IN_HELP = "If disabled, nobody can sign in as this user. API keys of the user work all the same."

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from django.urls import reverse
 
-from access_app import teams, views
+from access_app import members, views
 from access_app.forms.members import MemberForm
 from access_app.models import Membership
 from access_app.role import Role
@@ -261,7 +261,7 @@ def test_who_stops_being_a_manager_while_the_admin_waits_changes_nobody(manager,
             {"user": "lee", "owner_id": "support", "role": "manager"},
         ),
     }[act]
-    monkeypatch.setattr(teams, "lock_name", lambda name: manager.memberships.update(role=Role.VIEWER))
+    monkeypatch.setattr(members, "lock_name", lambda name: manager.memberships.update(role=Role.VIEWER))
 
     answer = browser(manager).post(path, sent)
 
@@ -273,7 +273,7 @@ def test_who_stops_being_a_manager_while_the_admin_waits_changes_nobody(manager,
 def test_the_last_manager_of_another_team_is_not_deleted_with_a_membership_that_has_moved(manager, root, monkeypatch):
     moved = MembershipFactory(owner_id="support", role=Role.MANAGER)
     move = Membership.objects.filter(pk=moved.pk).update
-    monkeypatch.setattr(teams, "lock_name", lambda name: move(owner_id="newsroom"))
+    monkeypatch.setattr(members, "lock_name", lambda name: move(owner_id="newsroom"))
 
     answer = browser(root).post(reverse("admin:access_app_membership_delete", args=[moved.pk]), {"post": "yes"})
 
@@ -287,7 +287,7 @@ def test_the_page_of_a_user_locks_teams_in_one_order_before_the_superusers(root,
     path, client, names = reverse("admin:auth_user_change", args=[user.pk]), browser(root), []
     form = form_data(text(client.get(path)))
     form["memberships-1-owner_id"] = "lab"
-    monkeypatch.setattr(teams, "lock_name", names.append)
+    monkeypatch.setattr(members, "lock_name", names.append)
 
     client.post(path, form)
 

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.urls import reverse
 
-from access_app.teams import LAST_SUPERUSER_MESSAGE
+from access_app.members import LAST_SUPERUSER_MESSAGE
 from tests.factories import UserFactory, member
 from tests.page_client import browser
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from access_app import teams
+from access_app import members
 from access_app.admin import users
 from access_app.admin.api_keys import ApiKeyForm
 from access_app.admin.users import AccountForm, User
@@ -93,7 +93,7 @@ def test_a_role_is_changed_on_both_pages_at_the_same_time(monkeypatch):
     root = UserFactory(is_staff=True, is_superuser=True)
     membership = MembershipFactory(owner_id="support", role="viewer")
     team_is_locked, row_is_locked = Event(), Event()
-    lock_row, stored_membership = LockedRowMixin.lock_row, teams.stored_membership
+    lock_row, stored_membership = LockedRowMixin.lock_row, members.stored_membership
 
     def lock_noticed(page, *args):
         lock_row(page, *args)
@@ -116,7 +116,7 @@ def test_a_role_is_changed_on_both_pages_at_the_same_time(monkeypatch):
         return post(path, {"owner_id": "support", "role": "publisher"})
 
     monkeypatch.setattr(LockedRowMixin, "lock_row", lock_noticed)
-    monkeypatch.setattr(teams, "stored_membership", store_paused)
+    monkeypatch.setattr(members, "stored_membership", store_paused)
     with ThreadPoolExecutor(2) as pool:
         admin_answer = pool.submit(change_in_admin)
         page_answer = pool.submit(post, reverse("account:member", args=[membership.pk]), {"role": "editor"})

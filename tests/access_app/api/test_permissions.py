@@ -112,8 +112,8 @@ OTHERS = {
         ("api-signals", "api-send-message", "api-queue-message", "api-subscribe", "api-abort-thread"),
         "runs_app/api/test_thread_signals.py",
     ),
-    "api-resource-export": "runs_app/api/test_resources.py",
-    "api-resource-forget": "runs_app/api/test_resources.py",
+    "api-resource-export": "runs_app/api/test_personal_data.py",
+    "api-resource-forget": "runs_app/api/test_personal_data.py",
     **dict.fromkeys((pattern.name for pattern in knowledge_urlpatterns), "knowledge_app/api/test_knowledge.py"),
     **dict.fromkeys(
         (name for pattern in mcp_urlpatterns if (name := str(pattern.name)).startswith("api-acp")),
