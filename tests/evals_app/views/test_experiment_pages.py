@@ -330,7 +330,10 @@ def test_only_editors_who_see_the_experiment_review_and_retry(client, editor):
     client.force_login(member("viewer", "support"))
     routes = [f"/results/{mine.results.get().pk}/review", "/retry", "/cancel"]
     assert [client.post(f"/experiments/{mine.pk}{route}").status_code for route in routes] == [403] * 3
-    assert "<summary" not in text(client.get(f"/experiments/{mine.pk}")).split('id="experiment"')[1]
+    page = text(client.get(f"/experiments/{mine.pk}"))
+    assert "<summary" not in page.split('id="experiment"')[1]
+    assert 'data-label="Scores"' in page
+    assert 'data-label="Review"' not in page  # on phones it would be a label without a value
 
 
 def test_the_error_of_a_scorer_can_be_read_whole(client, editor):
