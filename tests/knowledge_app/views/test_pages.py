@@ -37,6 +37,13 @@ def filled(base):
     return base
 
 
+def test_the_empty_list_says_what_a_knowledge_base_is_and_who_creates_one():
+    page = browser().get("/knowledge").content.decode()
+
+    assert "A knowledge base is a collection of documents" in page
+    assert "Publishers of your team create them." in page
+
+
 def test_the_list_of_documents_cuts_long_metadata(base):
     add_text(base, "Router", "Text.", metadata={"k" * 3000: 1, "product": "v" * 500})
 
