@@ -72,6 +72,19 @@ def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, ca
     assert len([record for record in caplog.records if "gone" in record.getMessage()]) == 1
 
 
+def test_of_many_warnings_a_page_shows_a_few_and_their_number(editor):
+    agent = AgentFactory(model=DEMO, tools=[f"gone-{number}" for number in range(1000)])
+
+    before = page_text(editor.get(reverse("runs:playground", args=[agent.pk])))
+    ask(editor, agent)
+    run = wait_for_end(AgentRun.objects.get())
+    after = page_text(editor.get(reverse("runs:view", args=[run.pk])))
+
+    for text in (before, after):
+        assert text.count("No tool is registered as") == 20
+        assert "These are 20 of 1,000 warnings." in text
+
+
 def test_the_page_stream_continues_after_the_last_event(editor):
     ask(editor, AgentFactory(model=DEMO))
     run = wait_for_end(AgentRun.objects.get())
