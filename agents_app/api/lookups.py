@@ -7,40 +7,19 @@ from rest_framework.request import Request
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, granted_covers, owner_ids_for, require_granted_role, require_role
 from access_app.role import Role
-from agentcms.api.exceptions import api_error
-from agentcms.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
+from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.preconditions import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
-from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import describe_dependents
-from agents_app.configuration.version_refusals import GateNotMet
-from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_live_version
 
 DRAFT_HINT = "Send autoPublish: false to save a draft."
-
-
-@api_error.register
-def _config_error(exception: ConfigError) -> ApiError:
-    if exception.issue_code:
-        return ApiError(422, "Invalid request body", exception.issue_code, exception.issues)
-    return BadRequest("request body", exception.issues)
-
-
-@api_error.register
-def _gate_not_met(exception: GateNotMet) -> ApiError:
-    return Conflict(exception.summary, "gate_not_met")
-
-
-@api_error.register
-def _agent_archived(exception: AgentArchived) -> ApiError:
-    return Conflict(str(exception), "archived")
 
 
 def gate_notes(agent: Agent) -> list[UnknownName]:

@@ -2,7 +2,10 @@
 
 from django.urls import path
 
-from agents_app.api import views
+from agents_app.api import (
+    exceptions,  # noqa: F401  registers the errors of the domain
+    views,
+)
 
 urlpatterns = [
     path("stored/agents", views.AgentsView.as_view(), name="api-agents"),
