@@ -6,12 +6,16 @@ from uuid import UUID
 
 from django.db.models import F
 
+from jobs_app.kinds import register_title
 from jobs_app.runner import enqueue
 from memory_app.models import Thread
 
 TITLE_THREAD = "title_thread"
 MAX_FIRST_TITLE_LENGTH = 80  # characters
 MARKS = "#*_`\"'“”„«» "  # of Markdown and quotations, around the words
+
+# Here and not at the handler, whose module web processes do not import.
+register_title(TITLE_THREAD, "Titles of threads")
 
 
 def enqueue_title(thread_id: int, run_id: UUID, min_messages: int) -> None:

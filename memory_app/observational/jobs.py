@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from jobs_app.kinds import register_title
 from jobs_app.runner import enqueue
 from memory_app.models import Thread
 from memory_app.observational.limits import (
@@ -14,6 +15,8 @@ from memory_app.observational.limits import (
 from memory_app.observational.log import load_log, tokens_after
 
 OBSERVE_THREAD = "observe_thread"
+# Here and not at the handler, whose module web processes do not import.
+register_title(OBSERVE_THREAD, "Observation of threads")
 
 
 def enqueue_observing(thread_id: int, limits: ObservationLimits, run_id: UUID | None = None) -> None:

@@ -10,7 +10,7 @@ from runs_app.background.slots import RUN_TASK
 from runs_app.engine.engine import get_engine
 
 
-@job_handler(RUN_TASK, "Background task")
+@job_handler(RUN_TASK)
 def run_background_task(job: Job) -> object:
     """Execute a background task on the event loop, which finishes the job."""
     # The module imports pydantic-ai, which is heavy.

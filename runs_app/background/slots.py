@@ -10,9 +10,12 @@ from django.db import transaction
 
 from agentcms.db.locks import lock_name
 from jobs_app import runner
+from jobs_app.kinds import register_title
 from runs_app.models import BackgroundTask
 
 RUN_TASK = "background_task"  # the kind of job
+# Here and not at the handler, whose module web processes do not import.
+register_title(RUN_TASK, "Background task")
 
 
 def fill_slots() -> int:

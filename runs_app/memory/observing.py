@@ -136,7 +136,7 @@ def shorten(line: str) -> str:
 # --- The job
 
 
-@job_handler(OBSERVE_THREAD, "Observation of threads")
+@job_handler(OBSERVE_THREAD)
 def observe_thread(job: Job) -> dict[str, int]:
     """Make the observations of a thread that are missing. A job that was interrupted continues with the next one."""
     thread_id = job.parameters["thread"]

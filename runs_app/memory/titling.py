@@ -25,7 +25,7 @@ INSTRUCTIONS = (
 )
 
 
-@job_handler(TITLE_THREAD, "Titles of threads")
+@job_handler(TITLE_THREAD)
 def title_thread(job: Job) -> dict[str, bool]:
     """Write the title of a thread with the model of the run that added its first messages.
 

@@ -1,11 +1,15 @@
 """Jobs in Django admin: progress, results, filters and starting."""
 
+import os
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from agentcms.server.processes import PROJECT
 from jobs_app import runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory, member
@@ -22,8 +26,35 @@ def superuser(client):
     return user
 
 
+# What a web process imports knows the titles that workers know.
+TITLES_OF_WEB_PROCESS = """
+import django; django.setup()
+import agentcms.urls
+from jobs_app.kinds import kind_titles
+titles = kind_titles()
+import runs_app.tasks
+from jobs_app import runner
+print({kind for kind in runner._handlers if kind not in dict(titles)} or "none is missing")
+"""
+
+
 def start(client, name):
     return client.post(reverse("admin:jobs_app_job_start", args=[name]))
+
+
+def test_a_web_process_knows_the_titles_of_all_kinds():
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", TITLES_OF_WEB_PROCESS],
+        env=environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.stdout == "none is missing\n", done.stderr
 
 
 def test_parameters_are_listed_in_words(client, superuser):
