@@ -29,7 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks import footprint, library, load, report, runs
+from benchmarks import agent_library, footprint, load, report, runs
 from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
 MAX_SECONDS = 20
@@ -54,7 +54,7 @@ def main() -> None:
     if "agent_runs" in parts:
         figures = {title: measure_agent_runs(options, sqlite) for title, sqlite in runs.DATABASES.items()}
         report.write_json("agent-runs", figures, options.out)
-        report.write_json("agent-library", {"cpu": library.measure()}, options.out)
+        report.write_json("agent-library", {"cpu": agent_library.measure()}, options.out)
     if "profile" in parts:
         report.write_json("profile", measure_profile(), options.out)
     if "exchange" in parts:

@@ -32,7 +32,7 @@ from agents_app.models import Agent  # noqa: E402
 from benchmarks.sample_data import fill  # noqa: E402
 from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
-from versions_app import retention, tasks  # noqa: E402
+from versions_app import pruning, retention  # noqa: E402
 from versions_app.models import AgentVersion  # noqa: E402
 
 
@@ -48,11 +48,11 @@ def timed_transactions() -> Iterator[list[float]]:
         return original(*arguments)  # type: ignore[arg-type]
 
     # The task has a reference of its own to the function.
-    vars(tasks)["delete_surplus"] = timed
+    vars(pruning)["delete_surplus"] = timed
     try:
         yield seconds
     finally:
-        vars(tasks)["delete_surplus"] = original
+        vars(pruning)["delete_surplus"] = original
 
 
 @dataclass
@@ -105,7 +105,7 @@ def measure_prune(agents: int, versions: int, limit: int) -> dict[str, float]:
     thread.start()
     with timed_transactions() as seconds:
         started = time.perf_counter()
-        job = runner.run_claimed(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": limit}).pk))
+        job = runner.run_claimed(str(Job.objects.create(kind=pruning.PRUNE, parameters={"limit": limit}).pk))
         total = time.perf_counter() - started
     activations.stopping.set()
     thread.join()

@@ -11,7 +11,7 @@ from django.dispatch import receiver
 from evals_app.datasets.purging import redact_copies_of_resource, redact_copies_of_runs
 from memory_app.models import Resource
 from runs_app.models import AgentRun
-from runs_app.privacy.personal_data import resource_forgotten, runs_forgotten
+from runs_app.privacy.forgetting import resource_forgotten, runs_forgotten
 
 
 @receiver(runs_forgotten, sender=AgentRun)

@@ -14,28 +14,12 @@ from django.core.files.storage import Storage, storages
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.utils import timezone
 
-from access_app.caller import Caller
-from access_app.permissions import has_role_everywhere, owner_ids_for
-from access_app.role import Role, RoleRequired
 from agentcms.errors import full_disk_errors
 from jobs_app.cleanup import cleanup_step
-from jobs_app.models import Job, JobFile
+from jobs_app.models import JobFile
 
 # A file without a row is that of a process that died before it created the row.
 MAX_AGE_WITHOUT_ROW = timedelta(days=1)
-OWNER_IDS = "ownerIds"  # in the result of an export: the owners for which a download needs a role
-
-
-def require_owners_of_file(user: Caller, job: Job) -> None:
-    """Raise RoleRequired if the file of a job has data of an owner for which the user has no role any more.
-
-    The user may have left a team since the job wrote the file.
-    """
-    if has_role_everywhere(user, Role.VIEWER):
-        return
-    result = job.result or {}
-    if lost := sorted(set(result.get(OWNER_IDS, ())) - set(owner_ids_for(user))):
-        raise RoleRequired(Role.VIEWER, lost[0], "Start a new export.")
 
 
 def file_storage() -> Storage:

@@ -10,9 +10,9 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from agents_app.models import Agent
-from memory_app.history.message_data import count_tokens
 from memory_app.history.messages import Author, append_messages
 from memory_app.history.threads import create_named_thread
+from memory_app.history.token_estimate import count_tokens
 from memory_app.history.wire_messages import parse_wire_message
 from memory_app.models import Observation, Participant, Thread
 from memory_app.observational.jobs import observe_if_enabled

@@ -2,14 +2,14 @@
 
 from django.urls import path
 
-from memory_app.views import acp_permissions, live, message_form, participants, threads, working
+from memory_app.views import acp_permissions, message_form, participants, polling, threads, working
 
 app_name = "threads"
 
 urlpatterns = [
     path("threads", threads.thread_list, name="list"),
     path("threads/<str:key>", threads.view, name="view"),
-    path("threads/<str:key>/live", live.live, name="live"),
+    path("threads/<str:key>/live", polling.live, name="live"),
     path("threads/<str:key>/send", message_form.send, name="send"),
     path("threads/<str:key>/export", threads.export, name="export"),
     path("threads/<str:key>/working-memory", working.edit, name="working_memory"),

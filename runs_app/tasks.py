@@ -18,7 +18,7 @@ from runs_app.background.maintenance import maintain_tasks
 from runs_app.engine import engine, lifecycle, run_ends
 from runs_app.memory import observing, titling  # noqa: F401  registers their handlers
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
-from runs_app.privacy import jobs, personal_data  # noqa: F401  registers their handlers
+from runs_app.privacy import forgetting, jobs  # noqa: F401  registers their handlers
 from runs_app.usage import daily_rollup  # noqa: F401  registers its step of the clean-up
 
 log = logging.getLogger(__name__)

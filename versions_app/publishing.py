@@ -16,10 +16,10 @@ from agentcms.wire.canonical import sha256_hex
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.archive_guard import reject_archived
 from agents_app.editing.change_context import current_change
 from agents_app.editing.saving import AgentWrite
+from agents_app.editing.version_refusals import GateNotMet
 from agents_app.models import Agent
 from agents_app.models.search_index import update_index
 from versions_app.models.activation import Activation

@@ -1,4 +1,4 @@
-"""Outages of the database: reads that survive a short one, such as a restart, and loops that only an outage ends."""
+"""Outages of the database: reads that survive a short one, such as a restart, and loops that stop for nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The application of a web process: it reads requests and lets Django answer them in threads."""
+"""The application of a web process: it reads requests and lets Django answer them in threads.
+
+Some threads are left for probes, which are answered while all others are busy.
+"""
 
 from __future__ import annotations
 

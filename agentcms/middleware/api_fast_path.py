@@ -14,7 +14,7 @@ class ApiFastPathMiddleware:
     """Middleware that skips the middleware after it for API requests without a cookie.
 
     The skipped middleware serves pages: sessions, messages, CSRF tokens and so on. It would take 0.12 ms of CPU,
-    a fifth of reading an agent (`python -m benchmarks.shortcuts`). Django has no middleware for some paths only.
+    a fifth of reading an agent (`python -m benchmarks.fast_paths`). Django has no middleware for some paths only.
     Requests with a cookie come from the scripts of pages. They pass all middleware.
     """
 

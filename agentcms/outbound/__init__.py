@@ -1,1 +1,1 @@
-"""Connections to addresses that users name: models today, and whatever else is reached over HTTP."""
+"""HTTP connections to addresses that users name: models, MCP servers, documents and webhooks."""

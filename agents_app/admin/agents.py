@@ -26,11 +26,11 @@ from agents_app.admin.forms import MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminFor
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, is_set
 from agents_app.configuration.field_labels import FIELD_LABELS
-from agents_app.configuration.version_refusals import GateNotMet
 
 # Django calls save_model() with an argument named `change`.
 from agents_app.editing.change_context import change as change_context
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
+from agents_app.editing.version_refusals import GateNotMet
 from agents_app.forms.field_values import MODEL_SETTINGS
 from agents_app.models import Agent
 from agents_app.views.access import sub_agent_names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, Conflict
 from agents_app.configuration.schema import ConfigError
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.archive_guard import AgentArchived
+from agents_app.editing.version_refusals import GateNotMet
 
 
 @api_error.register

@@ -14,7 +14,7 @@ from agentcms.db.locks import lock_name
 from agentcms.plural import join_words
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
-from agents_app.configuration.version_refusals import MoveRefused
+from agents_app.editing.version_refusals import MoveRefused
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.models.querysets import usable_owners
 from agents_app.models.search_index import find_references_to

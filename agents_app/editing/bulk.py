@@ -21,10 +21,10 @@ from agents_app.configuration.sub_agents import (
     order_dependents_first,
     sub_agents_among,
 )
-from agents_app.configuration.version_refusals import MoveRefused
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.new_ids import copy_id, find_unused_id
+from agents_app.editing.version_refusals import MoveRefused
 from agents_app.models import Agent, AgentQuerySet
 
 MAX_SELECTED_AGENTS = 200  # in one action

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.figures import find_known_cost
 from evals_app.models import Dataset, Experiment
-from evals_app.quality.online import OnlineScores
+from evals_app.quality.answers_in_use import OnlineScores
 from runs_app.display.formats import format_duration
 
 WIDTH, HEIGHT, MARGIN = 480, 160, 24

@@ -19,7 +19,7 @@ from agents_app.views.agent_header import AgentTab, header_context
 from evals_app.experiments.scoring import scorer_title
 from evals_app.gates.checking import check_gates, gates_for
 from evals_app.models import Experiment, ReleaseGate
-from evals_app.quality.online import find_online_scores
+from evals_app.quality.answers_in_use import find_online_scores
 from evals_app.quality.plots import build_plots
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version

@@ -11,7 +11,7 @@ from django.db.models import Count, Q
 
 from agentcms.vectors.pgvector import uses_pgvector
 from agentcms.wire.json_types import JSONObject
-from jobs_app.leases import renewed_lease
+from jobs_app.lease_renewal import renewed_lease
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from knowledge_app.models import Chunk, KnowledgeIndex

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONMapping
+from memory_app.history.token_estimate import count_tokens
 
 USER, ASSISTANT, TOOL, SIGNAL = "user", "assistant", "tool", "signal"
 RESULT_KINDS = ("tool-return", "retry-prompt")
-BYTES_PER_TOKEN = 4  # tables of tokenizers would have to be downloaded
 
 
 class DerivedFields(NamedTuple):
@@ -30,11 +30,6 @@ def derive_fields(data: JSONMapping) -> DerivedFields:
         kind = "user-prompt"
     text = "\n".join(_text_of(part.get("content")) for part in parts if part.get("part_kind") == kind)
     return DerivedFields(role, text, sum(map(_tokens_of, parts)))
-
-
-def count_tokens(text: str) -> int:
-    """Return the estimated number of tokens of a text."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def _tokens_of(part: JSONMapping) -> int:

@@ -23,7 +23,7 @@ from memory_app.history.turn_markup import find_turns
 from memory_app.models import Message, Thread
 from memory_app.observational.jobs import enqueue_observing
 from memory_app.observational.limits import ObservationLimits
-from memory_app.observational.log import discard_observations
+from memory_app.observational.observation_log import discard_observations
 from memory_app.recall.indexing import enqueue_message_indexing
 
 MAX_THREAD_MESSAGES = 100_000  # of a thread

@@ -39,7 +39,7 @@ def add_participant(thread: Thread, user: User, name: str, functional_role: str)
         )
 
 
-def is_shared(thread_id: int | None) -> bool:
+def has_other_participants(thread_id: int | None) -> bool:
     """Return whether others than its user take part in a conversation.
 
     The thread of a sub-agent belongs to the conversation above it. The model of a shared conversation knows only the

@@ -12,7 +12,7 @@ from memory_app.observational.limits import (
     observation_limits,
     observational_options_of_agent,
 )
-from memory_app.observational.log import load_log, tokens_after
+from memory_app.observational.observation_log import load_log, tokens_after
 
 OBSERVE_THREAD = "observe_thread"
 # Here and not at the handler, whose module web processes do not import.

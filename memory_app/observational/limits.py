@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agents_app.configuration.memory.options import ObservationalOptions, parse_memory_options
 from agents_app.models import Agent
-from memory_app.history.message_data import BYTES_PER_TOKEN, count_tokens
+from memory_app.history.token_estimate import BYTES_PER_TOKEN, count_tokens
 
 THREAD_REQUIRED = "thread_required"
 THREAD_REQUIRED_MESSAGE = (

@@ -11,11 +11,12 @@ from django.db.models import Max
 
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONMapping
-from memory_app.history.message_data import BYTES_PER_TOKEN, RESULT_KINDS
+from memory_app.history.message_data import RESULT_KINDS
 from memory_app.history.signal_markup import escape_attribute
+from memory_app.history.token_estimate import BYTES_PER_TOKEN
 from memory_app.models import Message
 from memory_app.observational.limits import ObservationLimits
-from memory_app.observational.log import ObservationLog, load_log, tokens_after
+from memory_app.observational.observation_log import ObservationLog, load_log, tokens_after
 
 SPOKEN_ROLES = (Message.Role.USER, Message.Role.SIGNAL)
 QUOTED_COLUMNS = ("pk", "number", "role", "data", "text", "tokens", "seen_by", "author_name", "created_at")

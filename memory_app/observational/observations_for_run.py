@@ -9,10 +9,10 @@ from typing import NamedTuple
 from django.db import transaction
 
 from agentcms.wire.json_types import JSONObject
-from memory_app.history.message_data import count_tokens
+from memory_app.history.token_estimate import count_tokens
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import ObservationLimits, newest_lines
-from memory_app.observational.log import (
+from memory_app.observational.observation_log import (
     Activated,
     ObservationActivation,
     ObservationLog,

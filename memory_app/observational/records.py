@@ -17,7 +17,7 @@ from jobs_app.models import Job
 from memory_app.models import Observation, Thread
 from memory_app.observational.jobs import OBSERVE_THREAD
 from memory_app.observational.limits import ObservationLimits, observation_limits
-from memory_app.observational.log import ObservationLog, load_log, tokens_after
+from memory_app.observational.observation_log import ObservationLog, load_log, tokens_after
 from memory_app.observational.observations_for_run import join_observations, record_id
 from memory_app.observational.storing import find_reflected
 

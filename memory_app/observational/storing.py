@@ -10,12 +10,12 @@ from uuid import UUID
 from django.db import transaction
 
 from agentcms.wire.json_types import JSONObject
-from memory_app.history.message_data import count_tokens
+from memory_app.history.token_estimate import count_tokens
 from memory_app.models import Message, Observation
 from memory_app.observational.leases import ThreadLease
 from memory_app.observational.limits import ObservationLimits, newest_lines
-from memory_app.observational.log import ObservationLog, activate_due, load_log
 from memory_app.observational.messages_to_observe import MessageGroup, next_chunk
+from memory_app.observational.observation_log import ObservationLog, activate_due, load_log
 
 logger = logging.getLogger(__name__)
 

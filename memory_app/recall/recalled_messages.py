@@ -10,7 +10,7 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history.message_data import USER, derive_fields
 from memory_app.history.messages_for_model import with_turn
-from memory_app.history.participants import is_shared
+from memory_app.history.participants import has_other_participants
 from memory_app.history.turn_markup import ThreadTurns, find_turns, is_spoken
 from memory_app.models import Message, Thread, Vector
 from memory_app.recall.options import RecallSettings
@@ -44,7 +44,7 @@ class RecallScope:
 
         A conversation with participants recalls only itself: they may not read the others of its resource.
         """
-        if options.scope == "thread" or self.resource_id is None or is_shared(self.thread_id):
+        if options.scope == "thread" or self.resource_id is None or has_other_participants(self.thread_id):
             return vectors_of_thread(self.thread_id, options.embedder)
         return vectors_of_resource(self.resource_id, options.embedder)
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from agentcms.web.template_context import TemplateContext
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import observation_limits, observational_options_of_agent
-from memory_app.observational.log import ObservationLog, load_log, tokens_after
+from memory_app.observational.observation_log import ObservationLog, load_log, tokens_after
 from memory_app.observational.records import work_in_progress
 from memory_app.recall.surroundings import head_number_of
 from memory_app.views.links import message_url

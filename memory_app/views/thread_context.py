@@ -12,10 +12,10 @@ from django.urls import reverse
 from agentcms.web.template_context import TemplateContext
 from memory_app.history.thread_signals import waiting_signals
 from memory_app.models import Thread
+from memory_app.views.context_window import find_window
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.messages import build_message_entries
 from memory_app.views.observations import observed_context
-from memory_app.views.window import find_window
 from memory_app.views.working_rail import rail_context
 from runs_app.display.answer import RunView, build_run_views
 from runs_app.models import AgentRun

@@ -130,9 +130,10 @@ def possibly_lost_runs(host: str) -> QuerySet[AgentRun]:
 
 @compiled_query
 def untaken_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
-    """Return the IDs of queued runs that no process has taken, the oldest first, and of child runs without a parent.
+    """Return the IDs of queued runs that no process has taken, and of queued child runs whose parent has ended.
 
-    The second value is the time at which the parent has ended. Child runs of background tasks outlive their parents.
+    The oldest come first. The second value is the time at which the parent has ended. Child runs of background tasks
+    outlive their parents.
     """
     is_overdue = leases.is_unattended() & Q(created_at__lt=Now() - REDISPATCH_DELAY)
     is_abandoned = Q(parent__finished_at__isnull=False) & ~is_child_of_task()

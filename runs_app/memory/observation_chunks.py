@@ -11,7 +11,7 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.models import Observation
 from memory_app.observational.limits import ObservationLimits
-from memory_app.observational.log import ObservationActivation
+from memory_app.observational.observation_log import ObservationActivation
 from memory_app.observational.observations_for_run import OpenWindow
 from runs_app.events.stream_chunks import StreamChunk, build_chunk
 

@@ -26,8 +26,8 @@ from memory_app.observational.limits import (
     observational_options,
     observational_options_of_agent,
 )
-from memory_app.observational.log import load_log, tokens_after
 from memory_app.observational.messages_to_observe import MessageGroup, find_chunk
+from memory_app.observational.observation_log import load_log, tokens_after
 from memory_app.observational.storing import (
     ObserverAnswer,
     find_reflected,

@@ -17,7 +17,7 @@ from pydantic_ai.toolsets import AgentToolset
 
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.memory.options import WorkingMemoryOptions
-from memory_app.history.participants import is_shared
+from memory_app.history.participants import has_other_participants
 from memory_app.working import values
 from runs_app.building.tool_names import WORKING_MEMORY_TOOL as TOOL_NAME
 from runs_app.engine.context import RunDeps
@@ -105,7 +105,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
 
         A conversation with participants has only a memory of its own: they may not read that of its resource.
         """
-        if self.options.scope == "resource" and is_shared(deps.thread_id):
+        if self.options.scope == "resource" and has_other_participants(deps.thread_id):
             return None
         return values.find_holder(self.options, deps.resource_id, deps.thread_id)
 

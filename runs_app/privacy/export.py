@@ -17,7 +17,7 @@ from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from memory_app.models import Message, Observation, Participant, Resource, Thread, Vector, WorkingRevision
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
-from runs_app.privacy.personal_data import ROWS_PER_BATCH
+from runs_app.privacy.forgetting import ROWS_PER_BATCH
 from runs_app.runs_of_resources import calls_of, in_any, runs_of
 
 RUNS_PER_BATCH = 100  # whose events are read with one query

@@ -10,12 +10,13 @@ from access_app.caller import Caller
 from agentcms.errors import Forbidden
 from agentcms.wire.json_types import JSONObject, JSONValue
 from jobs_app import limits
-from jobs_app.files import OWNER_IDS, file_storage, save_file, temporary_file
+from jobs_app.download_rights import OWNER_IDS
+from jobs_app.files import file_storage, save_file, temporary_file
 from jobs_app.models import Job
 from jobs_app.runner import enqueue_unless_queued, job_handler
 from memory_app.realms import MemoryCaller, memory_caller
 from runs_app.privacy.export import Reader, resource_lines
-from runs_app.privacy.personal_data import EXPORT_RESOURCE, FORGET
+from runs_app.privacy.forgetting import EXPORT_RESOURCE, FORGET
 
 LINES_PER_REPORT = 500
 BOUND_MESSAGE = "An API key for one resource cannot export or delete its data. Use a key without a resource."

@@ -16,7 +16,7 @@ AGENT = "/api/stored/agents/concierge"
 REQUESTS = 20
 # Each process tries all drafts repeatedly, and prints how often one went live.
 TRY_ALL = """
-from agents_app.configuration.version_refusals import GateNotMet
+from agents_app.editing.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
 from versions_app.models import AgentVersion
 done = 0

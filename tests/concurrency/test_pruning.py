@@ -10,7 +10,7 @@ from jobs_app.models import Job
 from tests.concurrency.test_writers import act_if_possible, check_agent, failures
 from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory
-from versions_app import tasks
+from versions_app import pruning
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,7 +22,7 @@ AGENTS, VERSIONS, LIMIT = 6, 8, 5
 def agents_over_limit(settings, monkeypatch):
     """Create agents over the limit. Saves do not prune them, and pruning takes two per batch."""
     settings.AGENT_VERSION_LIMIT = 1000
-    monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 2)
+    monkeypatch.setattr(pruning, "PRUNE_BATCH_SIZE", 2)
     for number in range(AGENTS):
         edit_often(AgentFactory(id=f"a{number}").pk, VERSIONS - 1)
 
@@ -37,7 +37,7 @@ def prune_often(times=15):
 
 
 def prune():
-    return runner.run_claimed(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": LIMIT}).pk))
+    return runner.run_claimed(str(Job.objects.create(kind=pruning.PRUNE, parameters={"limit": LIMIT}).pk))
 
 
 def act_on_oldest_version(agent_id, verb, times=15):

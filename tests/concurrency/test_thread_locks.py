@@ -21,7 +21,7 @@ from runs_app.events.saving import save_snapshots
 from runs_app.memory import thread_deletion
 from runs_app.memory.thread_deletion import delete_threads
 from runs_app.models import AgentRun
-from runs_app.privacy import personal_data
+from runs_app.privacy import forgetting
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory, api_key, member
@@ -179,7 +179,7 @@ def test_the_data_of_a_resource_is_deleted_while_the_run_of_a_sub_agent_ends(fam
     answers = run_concurrently(
         [
             lambda: run_ends.cancel_run(child.pk),
-            lambda: time.sleep(PAUSE / 3) or personal_data.delete_with_children(AgentRun, keys, digest),
+            lambda: time.sleep(PAUSE / 3) or forgetting.delete_with_children(AgentRun, keys, digest),
         ]
     )
 

@@ -32,7 +32,7 @@ from tests.served import TEST_VARIABLES, free_port, wait_until
 Process = subprocess.Popen[bytes] | Fork
 # Those of the tests, and those that differ from test to test.
 OWN_VARIABLES = TEST_VARIABLES | {"DURABLE_FOLDER", "PYTEST_CURRENT_TEST"}
-CARRIER = ["-m", "tests.durable.carrier"]
+CARRIER = ["-m", "tests.durable.run_executor"]
 COMMANDS = dict.fromkeys(("process", "dbos", "temporal"), CARRIER)
 COMMANDS["celery"] = ["-m", "tests.durable.celery_worker"]
 READY = {"celery": " ready."}

@@ -12,7 +12,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from memory_app.history.message_data import count_tokens
+from memory_app.history.token_estimate import count_tokens
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.conftest import DRILL
 from tests.durable.deployment import Deployment, conversing_deployment, wait_for_progress

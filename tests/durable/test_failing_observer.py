@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from memory_app.history.message_data import count_tokens
+from memory_app.history.token_estimate import count_tokens
 from memory_app.observational.jobs import OBSERVE_THREAD
 from tests.conftest import DRILL
 from tests.durable.deployment import Deployment, conversing_deployment, wait_for_progress

@@ -15,8 +15,8 @@ from agentcms.server.processes import PROJECT
 from jobs_app import cleanup, files
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
+from tests.agent_exchange import EXPORT, export, import_file, import_records, record
 from tests.api_client import Caller
-from tests.exchange import EXPORT, export, import_file, import_records, record
 from tests.factories import api_key, member
 from tests.operations.running_copy import suspended
 from tests.s3 import running_s3

@@ -30,7 +30,7 @@ from runs_app.building.workflows import RUN_WORKFLOW
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent, RunStep, Score
 from runs_app.notices.webhook import WEBHOOK_JOB, webhook_payload
-from runs_app.privacy import personal_data
+from runs_app.privacy import forgetting
 from runs_app.privacy.export import resource_lines
 from runs_app.privacy.jobs import start_resource_export
 from tests.api_client import Caller
@@ -109,8 +109,8 @@ def test_the_long_columns_of_what_is_deleted_are_not_read(realm):
     runs = [*AgentRun.objects.filter(resource__key="alice").values_list("pk", flat=True)]
 
     with CaptureQueriesContext(connection) as queries:
-        assert personal_data.delete_locked(Message, keys) == len(keys)
-        assert personal_data.delete_locked(AgentRun, runs) == len(runs)
+        assert forgetting.delete_locked(Message, keys) == len(keys)
+        assert forgetting.delete_locked(AgentRun, runs) == len(runs)
 
     read = [query["sql"].partition(" FROM ")[0] for query in queries]
     assert not [columns for columns in read if '"runs_app_message"."data"' in columns or '"output"' in columns]
@@ -166,7 +166,7 @@ def test_calls_that_waited_are_exported_and_deleted_after_their_runs(realm):
     AgentRun.objects.all().delete()
 
     exported = [json.loads(line) for line in resource_lines(realm, "alice")]
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
 
     assert [line["arguments"] for line in exported if line["type"] == "approval"] == [{"order": "after"}]
     assert not PendingCall.objects.filter(arguments={"order": "after"}).exists()
@@ -192,15 +192,15 @@ def test_the_migration_marks_calls_whose_runs_are_there(realm, monkeypatch):
 def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
     run = RunFactory(resource=Resource.objects.get(key="alice"), suspended=True)
     other = RunFactory(resource=Resource.objects.get(key="bob"), suspended=True)
-    stopped, cancel = [], personal_data.run_ends.cancel_run
+    stopped, cancel = [], forgetting.run_ends.cancel_run
 
     def cancel_and_note(run_id):
         cancel(run_id)
         stopped.append((run_id, AgentRun.objects.get(pk=run_id).status))
 
-    monkeypatch.setattr(personal_data.run_ends, "cancel_run", cancel_and_note)
+    monkeypatch.setattr(forgetting.run_ends, "cancel_run", cancel_and_note)
     with CaptureQueriesContext(connection) as queries:
-        runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+        runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
 
     assert stopped == [(run.pk, "cancelled")]
     statement = next(query["sql"] for query in queries if query["sql"].startswith('SELECT "runs_app_agentrun"'))
@@ -211,11 +211,11 @@ def test_runs_that_have_not_ended_are_stopped_first(realm, monkeypatch):
 def test_readers_of_a_deleted_run_are_woken(realm, monkeypatch, django_capture_on_commit_callbacks):
     run = RunFactory(resource=Resource.objects.get(key="alice"), open=True)
     child = RunFactory(parent=run, root_id=run.pk, open=True)
-    monkeypatch.setattr(personal_data.run_ends, "cancel_run", lambda run_id: None)  # its process cannot be reached
+    monkeypatch.setattr(forgetting.run_ends, "cancel_run", lambda run_id: None)  # its process cannot be reached
 
     with notifier.subscribe(child.pk, ends_only=True) as woken:
         with django_capture_on_commit_callbacks(execute=True):
-            runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+            runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
 
         assert woken.is_set()
 
@@ -232,7 +232,7 @@ def test_a_run_that_is_executed_meanwhile_leaves_nothing(idle_engine, is_durable
     options = {"thread": "t-alice", "resource": "alice", "options": {"durable": is_durable}}
     run = wait_for_text(start_run(agent, user, f"{SECRET} {LONG}", **options))
 
-    runner.run_now(personal_data.FORGET, {"realm": f"u{user.pk}", "resource": "alice"})
+    runner.run_now(forgetting.FORGET, {"realm": f"u{user.pk}", "resource": "alice"})
     wait_for_engine()
 
     assert SECRET not in texts()
@@ -242,7 +242,7 @@ def test_a_run_that_is_executed_meanwhile_leaves_nothing(idle_engine, is_durable
 
 
 def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, monkeypatch):
-    monkeypatch.setattr(personal_data, "ROWS_PER_BATCH", 1)
+    monkeypatch.setattr(forgetting, "ROWS_PER_BATCH", 1)
     report, reports = Job.report_progress, []
 
     def stop_once(job, **values):
@@ -252,7 +252,7 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
             raise SystemExit
 
     monkeypatch.setattr(Job, "report_progress", stop_once)
-    job = runner.enqueue(personal_data.FORGET, {"realm": realm, "resource": "alice", "by": "ann"})
+    job = runner.enqueue(forgetting.FORGET, {"realm": realm, "resource": "alice", "by": "ann"})
     with pytest.raises(SystemExit):
         runner.run_claimed(str(job.pk))
     assert SECRET in texts()
@@ -279,7 +279,7 @@ def test_exports_and_the_log_name_the_resource_no_longer(realm, django_capture_o
     assert path.exists()
 
     with django_capture_on_commit_callbacks(execute=True):
-        runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+        runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
 
     assert "alice" not in texts()
     assert not path.exists()
@@ -375,7 +375,7 @@ def test_runs_without_memory_belong_to_the_user_who_asked(realm):
     remaining = AgentRun.objects.exclude(output=SECRET).count()
 
     exported = [json.loads(line) for line in resource_lines(realm, realm)]
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": realm})
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": realm})
 
     assert [line["type"] for line in exported].count("run") == 2
     assert not AgentRun.objects.filter(pk=run.pk).exists()
@@ -390,7 +390,7 @@ def test_calls_of_runs_without_memory_are_found_after_their_runs(realm):
     save_suspension_of(run)
     AgentRun.objects.filter(pk=run.pk).delete()
 
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": realm})
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": realm})
 
     assert not PendingCall.objects.filter(arguments={"order": "after"}).exists()
 
@@ -415,7 +415,7 @@ def test_nothing_is_added_to_a_resource_while_its_data_is_deleted(realm, monkeyp
         codes.extend(caller.post(path, body).body.get("code") for path, body in calls)
 
     monkeypatch.setattr(Job, "report_progress", use_meanwhile)
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
     monkeypatch.undo()
 
     assert {*codes} == {"resource_forgotten"}
@@ -448,7 +448,7 @@ def test_no_thread_of_a_resource_is_used_moved_or_copied_while_its_data_is_delet
 
 
 def test_what_a_request_adds_that_had_begun_before_is_deleted_too(realm, monkeypatch):
-    user, delete, late = User.objects.get(memory_resources__key="bob"), personal_data.delete_resource, []
+    user, delete, late = User.objects.get(memory_resources__key="bob"), forgetting.delete_resource, []
 
     def add_before(*arguments):
         if not late:
@@ -458,8 +458,8 @@ def test_what_a_request_adds_that_had_begun_before_is_deleted_too(realm, monkeyp
             )
         return delete(*arguments)
 
-    monkeypatch.setattr(personal_data, "delete_resource", add_before)
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    monkeypatch.setattr(forgetting, "delete_resource", add_before)
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
 
     assert late
     assert [*Thread.objects.values_list("resource_key", flat=True)] == ["bob"]
@@ -467,7 +467,7 @@ def test_what_a_request_adds_that_had_begun_before_is_deleted_too(realm, monkeyp
 
 
 def test_the_jobs_of_many_child_runs_are_deleted_in_batches(realm, monkeypatch):
-    monkeypatch.setattr(personal_data, "ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(forgetting, "ROWS_PER_BATCH", 2)
     run = AgentRun.objects.filter(resource__key="alice", parent=None).earliest("pk")
     children = [RunFactory(parent=run, root_id=run.pk, agent=run.agent, chunks=[]) for _ in range(5)]
     for child in children:
@@ -477,11 +477,11 @@ def test_the_jobs_of_many_child_runs_are_deleted_in_batches(realm, monkeypatch):
     def note(run_ids, **kwargs):
         sent.append([*run_ids])
 
-    personal_data.runs_forgotten.connect(note)
+    forgetting.runs_forgotten.connect(note)
     try:
-        personal_data.announce_deletion([run.pk])
+        forgetting.announce_deletion([run.pk])
     finally:
-        personal_data.runs_forgotten.disconnect(note)
+        forgetting.runs_forgotten.disconnect(note)
 
     assert [len(batch) for batch in sent] == [2, 2, 2, 1]  # with one that the fixture has
     assert not Job.objects.filter(parameters__run__in=[str(child.pk) for child in children]).exists()
@@ -497,7 +497,7 @@ def test_what_acp_agents_have_in_a_conversation_is_exported_and_deleted(realm):
     AcpPrompt.objects.create(run=AgentRun.objects.filter(thread=thread).earliest("pk"), number=1)
 
     lines = {line["type"]: line for line in map(json.loads, resource_lines(realm, "alice"))}
-    runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
 
     assert (lines["acpPermission"]["title"], lines["acpPermission"]["agent"]) == (f"Write {SECRET}", "helper")
     assert (lines["acpSession"]["session_id"], lines["acpSession"]["thread"]) == ("session-7", "t-alice")

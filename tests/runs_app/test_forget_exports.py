@@ -10,7 +10,7 @@ from jobs_app import limits, runner
 from jobs_app.files import file_storage
 from jobs_app.models import Job, JobFile, LeaseLost
 from memory_app.realms import user_realm
-from runs_app.privacy import jobs, personal_data
+from runs_app.privacy import forgetting, jobs
 from runs_app.privacy.jobs import start_resource_export
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
@@ -36,14 +36,14 @@ def test_an_export_that_is_started_meanwhile_is_deleted_too(user, realm):
     def export(**kwargs):
         exports.append(runner.run_claimed(str(start_resource_export(user, realm, "alice").pk)))
 
-    personal_data.resource_forgotten.connect(export)
+    forgetting.resource_forgotten.connect(export)
     try:
-        runner.run_now(personal_data.FORGET, {"realm": realm, "resource": "alice"})
+        runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
     finally:
-        personal_data.resource_forgotten.disconnect(export)
+        forgetting.resource_forgotten.disconnect(export)
 
     assert {job.state for job in exports} == {"done"}
-    assert not Job.objects.filter(kind=personal_data.EXPORT_RESOURCE).exists()
+    assert not Job.objects.filter(kind=forgetting.EXPORT_RESOURCE).exists()
     assert not JobFile.objects.exists()
 
 
@@ -53,7 +53,7 @@ def test_an_export_whose_job_is_deleted_leaves_no_file(user, realm, monkeypatch)
 
     def save_and_delete(name, file):
         saved.append(save_file(name, file))
-        personal_data.delete_exports(realm, "alice")
+        forgetting.delete_exports(realm, "alice")
         return saved[0]
 
     save_file = jobs.save_file
@@ -129,7 +129,7 @@ def test_a_file_that_is_attached_during_the_deletion_does_not_stop_it(user, real
     collect = Collector.collect
     monkeypatch.setattr(Collector, "collect", collect_then_attach)
 
-    personal_data.delete_exports(realm, "alice")
+    forgetting.delete_exports(realm, "alice")
     workers[0].join()
 
     assert [type(end) for end in ends] == [LeaseLost]

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from jobs_app import runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory
-from versions_app import tasks
+from versions_app import pruning
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ def agent_with(versions):
 
 
 def prune(**parameters):
-    return runner.run_claimed(str(Job.objects.create(kind=tasks.PRUNE, parameters=parameters).pk))
+    return runner.run_claimed(str(Job.objects.create(kind=pruning.PRUNE, parameters=parameters).pk))
 
 
 def numbers(agent):
@@ -70,7 +70,7 @@ def test_a_dry_run_reports_exactly_what_pruning_deletes():
 
 def test_few_agents_are_locked_at_once(monkeypatch):
     sizes = []
-    monkeypatch.setattr(tasks, "delete_surplus", lambda agent_ids, limit: sizes.append(len(agent_ids)) or 0)
+    monkeypatch.setattr(pruning, "delete_surplus", lambda agent_ids, limit: sizes.append(len(agent_ids)) or 0)
     for _ in range(101):
         AgentFactory()
 
@@ -80,10 +80,10 @@ def test_few_agents_are_locked_at_once(monkeypatch):
 
 
 def test_pruning_continues_where_a_dead_worker_stopped(monkeypatch):
-    monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 1)
+    monkeypatch.setattr(pruning, "PRUNE_BATCH_SIZE", 1)
     agents = sorted([agent_with(3) for _ in range(3)], key=lambda agent: agent.pk)
     job = Job.objects.create(
-        kind=tasks.PRUNE, parameters={"limit": 2}, cursor={"after": agents[0].pk, "removed": 1}, done=1
+        kind=pruning.PRUNE, parameters={"limit": 2}, cursor={"after": agents[0].pk, "removed": 1}, done=1
     )
 
     job = runner.run_claimed(str(job.pk))
@@ -94,7 +94,7 @@ def test_pruning_continues_where_a_dead_worker_stopped(monkeypatch):
 
 def test_a_dry_run_whose_worker_died_starts_again():
     agent_with(5)
-    job = Job.objects.create(kind=tasks.PRUNE, parameters={"limit": 3, "dryRun": True}, done=1, total=1)
+    job = Job.objects.create(kind=pruning.PRUNE, parameters={"limit": 3, "dryRun": True}, done=1, total=1)
 
     job = runner.run_claimed(str(job.pk))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import GateNotMet
 from tests.factories import AgentFactory
 from versions_app import publishing
 from versions_app.models import Activation

@@ -14,7 +14,7 @@ from tests.factories import AgentFactory
 from versions_app.integrity import triggers
 from versions_app.models import AgentVersion
 from versions_app.models.retention_rule import RetentionRule
-from versions_app.tasks import PRUNE
+from versions_app.pruning import PRUNE
 
 pytestmark = pytest.mark.django_db
 

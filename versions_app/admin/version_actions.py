@@ -16,9 +16,9 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.plural import pluralize
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_refusals import MoveRefused
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import MoveRefused
 from agents_app.models import Agent
 from versions_app.admin.history import HistoryAdmin
 from versions_app.compare.sections import build_sections

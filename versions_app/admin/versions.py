@@ -28,7 +28,7 @@ from versions_app import tasks  # noqa: F401  registers the jobs that superusers
 from versions_app.admin.version_actions import DELETED_ERRORS, VERSION_GONE_MESSAGE, VersionActionsAdmin
 from versions_app.compare.sections import build_sections
 from versions_app.forms.history import restore_texts
-from versions_app.history.version_summaries import add_summaries
+from versions_app.history.change_lines import add_summaries
 from versions_app.models import AgentVersion
 
 

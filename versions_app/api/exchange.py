@@ -25,11 +25,12 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.unknown_names import check_names, warning_payloads
 from jobs_app.api.lookups import get_job
 from jobs_app.api.representation import job_payload
-from jobs_app.files import require_owners_of_file, temporary_file
+from jobs_app.download_rights import require_owners_of_file
+from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
+from runs_app.privacy.forgetting import EXPORT_RESOURCE
 from runs_app.privacy.jobs import personal_data_caller
-from runs_app.privacy.personal_data import EXPORT_RESOURCE
 from versions_app.exchange.export_job import EXPORT, start_agent_export
 from versions_app.exchange.file_format import file_format_fault
 from versions_app.exchange.import_job import StoredUpload, start_import

@@ -17,7 +17,8 @@ from access_app.permissions import max_role
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent, AgentQuerySet
 from jobs_app import limits
-from jobs_app.files import OWNER_IDS, file_storage, save_file, temporary_file
+from jobs_app.download_rights import OWNER_IDS
+from jobs_app.files import file_storage, save_file, temporary_file
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import job_handler
 from versions_app.exchange.requester import requesting_user

@@ -18,7 +18,7 @@ from jobs_app import limits
 from jobs_app.files import file_storage, save_file
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import job_handler
-from versions_app.exchange.preview import preview_record
+from versions_app.exchange.import_preview import preview_record
 from versions_app.exchange.records import ACTIONS, MAX_RECORD_BYTES, Record, RecordOutcome, import_record
 from versions_app.exchange.report_rows import OUTCOME_LOG, ReportWriter, adopt_outcome_log, drop_resolved_warnings
 from versions_app.exchange.requester import requesting_user

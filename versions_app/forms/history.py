@@ -16,7 +16,7 @@ from agents_app.forms.fields import RawTextField
 from agents_app.forms.form_data import FormData
 from agents_app.forms.gates import BypassReasonField
 from agents_app.models import Agent
-from versions_app.history.timeline import filter_by_changed_field
+from versions_app.history.version_summaries import filter_by_changed_field
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents_app.models import Agent
 from versions_app.history.instruction_sizes import instruction_sizes
-from versions_app.history.timeline import VersionSummary
+from versions_app.history.version_summaries import VersionSummary
 
 CHART_WIDTH = 280
 MAX_PERIODS = 24

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-from versions_app.history.timeline import VersionSummary
+from versions_app.history.version_summaries import VersionSummary
 
 FOLD_PERIOD = timedelta(minutes=10)
 

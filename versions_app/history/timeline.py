@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
-
-from django.db.models import QuerySet, TextField
-from django.db.models.functions import Cast
 
 from agents_app.configuration.references import MissingReference, StoredAgents, find_missing_references
 from agents_app.models import Agent
@@ -112,49 +107,6 @@ def stored_sub_agents(agent: Agent, versions: Iterable[AgentVersion]) -> StoredA
     """Return the stored agents among the sub-agents that the versions name."""
     keys = {key for version in versions for key in version.references.get("agents", ())}
     return Agent.objects.stored_among({agent.pk: (agent.owner_id, keys)})[agent.pk]
-
-
-@dataclass(frozen=True)
-class VersionSummary:
-    """The columns of a version that charts, filters and folding need."""
-
-    id: UUID
-    number: int
-    based_on: int | None
-    name: str
-    message: str
-    pinned: bool
-    created_at: datetime
-    author_name: str
-    source: str
-    snapshot_hash: str = ""
-
-
-SUMMARY_COLUMNS = (
-    "id",
-    "version_number",
-    "based_on",
-    "name",
-    "change_message",
-    "pinned",
-    "created_at",
-    "author_name",
-    "source",
-    "snapshot_hash",
-)
-
-
-def version_summaries(versions: QuerySet[AgentVersion]) -> Sequence[VersionSummary]:
-    """Return the summaries of versions, oldest first, without loading their snapshots."""
-    return [VersionSummary(*row) for row in versions.order_by("version_number").values_list(*SUMMARY_COLUMNS)]
-
-
-def filter_by_changed_field(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:
-    """Return the versions that changed a field, by its wire name."""
-    # Compare as text: SQLite has no lookup into a JSON list.
-    return versions.annotate(fields_text=Cast("changed_fields", TextField())).filter(
-        fields_text__contains=f'"{field}"'
-    )
 
 
 def pruned_message(agent: Agent, version_count: int) -> str:

@@ -1,51 +1,56 @@
-"""Summaries of versions of several agents, one line each."""
+"""The columns of versions that charts, filters and folding need."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 
-from versions_app.compare.change_summary import summarize_field_names, summary_line
-from versions_app.history.cached_changes import SnapshotId, VersionPair, find_changes, snapshot_id
 from versions_app.models import AgentVersion
 
-AgentAndNumber = tuple[str, int]  # agent and number
+
+@dataclass(frozen=True)
+class VersionSummary:
+    """The columns of a version that charts, filters and folding need."""
+
+    id: UUID
+    number: int
+    based_on: int | None
+    name: str
+    message: str
+    pinned: bool
+    created_at: datetime
+    author_name: str
+    source: str
+    snapshot_hash: str = ""
 
 
-def add_summaries(versions: Sequence[AgentVersion]) -> None:
-    """Set `summary` of each version to its changes since the version that it is based on.
-
-    Takes at most two queries: one for the bases that are not among the versions, one for snapshots.
-    """
-    snapshots = {(version.agent_id, version.version_number): snapshot_id(version) for version in versions}
-    snapshots |= load_base_versions(versions, snapshots.keys())
-    pairs = {version.pk: pair for version in versions if (pair := pair_with_base(version, snapshots))}
-    changes = find_changes(pairs.values())
-    for version in versions:
-        pair = pairs.get(version.pk)
-        differences = changes.get(pair) if pair else None
-        if differences is None:
-            differences = summarize_field_names(version.changed_fields)
-        version.summary = summary_line(differences)  # type: ignore[attr-defined]
+SUMMARY_COLUMNS = (
+    "id",
+    "version_number",
+    "based_on",
+    "name",
+    "change_message",
+    "pinned",
+    "created_at",
+    "author_name",
+    "source",
+    "snapshot_hash",
+)
 
 
-def pair_with_base(version: AgentVersion, snapshots: Mapping[AgentAndNumber, SnapshotId]) -> VersionPair | None:
-    """Return a version with the one that it is based on, or None if that was deleted."""
-    base = snapshots.get((version.agent_id, version.based_on or 0))
-    return VersionPair(base, snapshot_id(version)) if base else None
+def version_summaries(versions: QuerySet[AgentVersion]) -> Sequence[VersionSummary]:
+    """Return the summaries of versions, oldest first, without loading their snapshots."""
+    return [VersionSummary(*row) for row in versions.order_by("version_number").values_list(*SUMMARY_COLUMNS)]
 
 
-def load_base_versions(
-    versions: Sequence[AgentVersion], loaded: Set[AgentAndNumber]
-) -> dict[AgentAndNumber, SnapshotId]:
-    """Return the base versions that still exist, without the loaded ones."""
-    keys = {(version.agent_id, version.based_on) for version in versions if version.based_on is not None} - loaded
-    if not keys:
-        return {}
-    condition = Q()
-    for agent_id, number in keys:
-        condition |= Q(agent=agent_id, version_number=number)
-    rows = AgentVersion.objects.filter(condition).order_by()
-    columns = rows.values_list("agent_id", "version_number", "pk", "snapshot_hash")
-    return {(agent_id, number): SnapshotId(pk, text_hash) for agent_id, number, pk, text_hash in columns}
+def filter_by_changed_field(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:
+    """Return the versions that changed a field, by its wire name."""
+    # Compare as text: SQLite has no lookup into a JSON list.
+    return versions.annotate(fields_text=Cast("changed_fields", TextField())).filter(
+        fields_text__contains=f'"{field}"'
+    )

@@ -26,7 +26,7 @@ from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
 from agents_app.editing.bulk import MAX_SELECTED_AGENTS
 from agents_app.views.access import GET_POST, visible_agents
-from jobs_app.files import require_owners_of_file
+from jobs_app.download_rights import require_owners_of_file
 from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
 from versions_app.exchange.export_job import EXPORT, start_agent_export

@@ -23,7 +23,8 @@ from versions_app.forms.history import VersionFilterForm
 from versions_app.history.charts import build_history_charts
 from versions_app.history.folding import Saves, fold_saves
 from versions_app.history.rows import build_history_rows
-from versions_app.history.timeline import build_timeline, pruned_message, version_summaries
+from versions_app.history.timeline import build_timeline, pruned_message
+from versions_app.history.version_summaries import version_summaries
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import get_version, history_url
 

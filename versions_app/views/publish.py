@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_refusals import GateNotMet, MoveRefused
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import GateNotMet, MoveRefused
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, has_role_for, lock_agent, missing_role_message, with_agent_key
 from agents_app.views.agent_header import AgentTab, render_agent_dialog

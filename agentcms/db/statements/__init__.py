@@ -8,7 +8,7 @@ That takes more CPU than the statements themselves. Two modules avoid it, on Pos
 - `write_batch` writes rows with `INSERT` and `UPDATE` statements that are built once, and sends the statements of an
   edit together. That saves 1.4 ms per edit.
 
-`python -m benchmarks.shortcuts` repeats the measurement of the queries. `agentcms.db.backends` are Django's database
+`python -m benchmarks.fast_paths` repeats the measurement of the queries. `agentcms.db.backends` are Django's database
 backends with the methods that both modules need: `run_statement` and `run_statements`. On PostgreSQL,
 `prepared_statements` executes them without cursors, which saves 0.04 ms of CPU for each statement and 0.2 ms for an
 edit.

@@ -15,8 +15,8 @@ from access_app.permissions import require_granted_role
 from access_app.role import Role, RoleRequired
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
-from agents_app.configuration.version_refusals import MoveRefused
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import MoveRefused
 from agents_app.forms.create import NEW_AGENT_CONFIG, CreateForm
 from agents_app.forms.existing_agent import ExistingAgentForm, head_configuration
 from agents_app.forms.fields import id_taken_message

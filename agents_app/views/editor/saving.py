@@ -21,9 +21,9 @@ from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.configuration.version_refusals import GateNotMet, MoveRefused
 from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor_saves import publish_locked, save_draft_locked
+from agents_app.editing.version_refusals import GateNotMet, MoveRefused
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.existing_agent import ExistingAgentForm, find_version_by_id
 from agents_app.models import Agent

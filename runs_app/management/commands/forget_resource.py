@@ -8,7 +8,7 @@ from agentcms.plural import pluralize
 from jobs_app import runner
 from memory_app.models import Thread
 from memory_app.realms import is_realm
-from runs_app.privacy.personal_data import FORGET
+from runs_app.privacy.forgetting import FORGET
 from runs_app.runs_of_resources import runs_of
 
 

@@ -14,7 +14,7 @@ from agentcms.plural import pluralize
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from jobs_app import runner
 from memory_app.models import Forgotten
-from runs_app.privacy.personal_data import FORGET, delete_restored_copies, restored_resources
+from runs_app.privacy.forgetting import FORGET, delete_restored_copies, restored_resources
 
 
 class Command(BaseCommand):

@@ -4,8 +4,8 @@ import pytest
 
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
+from tests.agent_exchange import export, import_file, record
 from tests.api_client import Caller, agent_path
-from tests.exchange import export, import_file, record
 from tests.factories import AgentFactory, api_key, member
 from versions_app.compare.change_summary import summarize_changes, summary_line
 from versions_app.exchange.records import equals_version

@@ -14,8 +14,8 @@ from knowledge_app.tool.cached_bases import base_table
 from runs_app.models import ModelProvider
 from runs_app.providers.cached_providers import provider_table
 from runs_app.resolution import stored_agents
+from tests.agent_exchange import import_file, record
 from tests.api_client import AGENTS, Caller, agent_path
-from tests.exchange import import_file, record
 from tests.factories import api_key, member
 from tools_app.acp.cached_agents import acp_table
 from tools_app.mcp.cached_servers import server_table

@@ -5,8 +5,8 @@ import pytest
 from agents_app.configuration.display import config_sections
 from agents_app.configuration.memory.options import parse_memory_options
 from agents_app.models import Agent
+from tests.agent_exchange import export, import_file
 from tests.api_client import Caller, agent_path
-from tests.exchange import export, import_file
 from tests.factories import api_key, member
 from tests.migrated import migrate_to, new_database
 from versions_app.compare.change_summary import summarize_changes, summary_line

@@ -4,8 +4,8 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.agent_exchange import run_job
 from tests.api_client import Caller
-from tests.exchange import run_job
 
 MEDIA_TYPES = {"csv": "text/csv", "json": "application/json", "jsonl": "application/x-ndjson"}
 

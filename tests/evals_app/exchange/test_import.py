@@ -12,10 +12,10 @@ from evals_app.exchange import import_job
 from evals_app.models import Dataset, DatasetVersion, ItemVersion
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
+from tests.agent_exchange import run_job
 from tests.api_client import Caller
 from tests.evals_app.exchange.files import import_items, send_items
 from tests.evals_app.experiment_runs import make_dataset
-from tests.exchange import run_job
 from tests.factories import api_key, member
 
 pytestmark = pytest.mark.django_db

@@ -23,8 +23,8 @@ from jobs_app import runner
 from memory_app.models import Forgotten, Message, Thread
 from memory_app.realms import resource_digest
 from runs_app.models import AgentRun
-from runs_app.privacy import personal_data
-from runs_app.privacy.personal_data import FORGET
+from runs_app.privacy import forgetting
+from runs_app.privacy.forgetting import FORGET
 from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, api_key, member
@@ -204,13 +204,13 @@ def test_an_item_that_is_made_of_a_run_just_before_its_deletion_is_purged_too(ed
     agent = AgentFactory(model=DEMO, instructions="", memory="last-messages")
     body = {"messages": f"I am {SECRET}", "memory": {"thread": "t", "resource": "ann"}}
     Caller(api_key(editor)).post(f"/api/agents/{agent.pk}/generate", body)
-    announce = personal_data.announce_deletion
+    announce = forgetting.announce_deletion
 
     def announce_and_copy(run_ids):
         announce(run_ids)
         make_dataset(*(item_of_run(run, editor) for run in AgentRun.objects.with_roles(editor)))
 
-    monkeypatch.setattr(personal_data, "announce_deletion", announce_and_copy)
+    monkeypatch.setattr(forgetting, "announce_deletion", announce_and_copy)
     runner.run_now(FORGET, {"realm": f"u{editor.pk}", "resource": "ann"})
 
     assert [item.input for item in ItemVersion.objects.all()] == ["[purged]"]

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import GateNotMet
 from evals_app.models import Experiment, ReleaseGate
 from tests.api_client import Caller, agent_path
 from tests.evals_app.experiment_runs import make_dataset

@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import GateNotMet
 from evals_app.models import Experiment, ReleaseGate
 from tests.agents_app.admin.test_publishing_drafts import LIST, confirm, messages
 from tests.api_client import Caller, agent_path

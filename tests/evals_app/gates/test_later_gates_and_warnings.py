@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import GateNotMet
 from evals_app.api.experiment_representation import result_body
 from evals_app.datasets.changes import add_items, delete_items
 from evals_app.experiments.external import finalize, run_item, submit_result

@@ -7,17 +7,17 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from agents_app.configuration.version_refusals import GateNotMet
 from agents_app.editing.change_context import change
+from agents_app.editing.version_refusals import GateNotMet
 from agents_app.models import Agent
 from agents_app.views.editor.saving import NO_REASON_MESSAGE
 from evals_app.models import Dataset, ReleaseGate
 from jobs_app.runner import run_claimed
+from tests.agent_exchange import import_file, record
 from tests.agents_app.admin.test_publishing_drafts import messages
 from tests.api_client import Caller, agent_path
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import REASON, live_number
-from tests.exchange import import_file, record
 from tests.factories import UserFactory, api_key, member
 from tests.page_client import browser, editor_form
 from tests.versions_app.admin.test_versions import act

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evals_app.agent_tools import exact
+from evals_app.scorers.built_in import exact
 from evals_app.scorers.kinds.checks import score_by_check
 from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ToolUse

@@ -7,10 +7,10 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from evals_app.agent_tools import agreement
 from evals_app.datasets.judge_tests import FOLDER, open_test_set, read_test_set
 from evals_app.experiments.direct.targets import build_answer
 from evals_app.models import Dataset, Experiment
+from evals_app.scorers.built_in import agreement
 from evals_app.scorers.changes import create_scorer
 from evals_app.scorers.kinds.judges import judged_input
 from evals_app.scorers.presets import PRESETS

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from evals_app.models import Experiment
-from evals_app.quality.online import find_online_scores
+from evals_app.quality.answers_in_use import find_online_scores
 from evals_app.quality.plots import PlotValue, build_plot
 from evals_app.views import quality
 from runs_app.models import Score

@@ -10,7 +10,7 @@ from jobs_app.runner import run_claimed
 from memory_app.models import Message, Observation, Thread
 from memory_app.observational.jobs import OBSERVE_THREAD, observe_if_enabled
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE
-from memory_app.observational.log import load_log
+from memory_app.observational.observation_log import load_log
 from runs_app import tasks  # noqa: F401  registers the handler
 from runs_app.models import AgentRun
 from tests.api_client import Caller

@@ -13,10 +13,10 @@ from access_app.role import RoleRequired
 from agentcms.errors import ApiError, Conflict
 from agents_app.editing.archiving import archive_locked
 from agents_app.registry import Entry, Kind, registry
-from memory_app.history.message_data import count_tokens
 from memory_app.history.signal_markup import Signal
 from memory_app.history.thread_signals import NO_RUN, refuse_signals, release_signals, save_processed_signal
 from memory_app.history.threads import create_named_thread
+from memory_app.history.token_estimate import count_tokens
 from memory_app.models import Message
 from memory_app.realms import memory_caller
 from runs_app.engine import run_ends

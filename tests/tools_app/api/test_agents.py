@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 
 from agents_app.models import Agent
+from tests.agent_exchange import import_file, record
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
-from tests.exchange import import_file, record
 from tests.factories import api_key, member
 from tools_app.mcp.cached_servers import server_table
 from tools_app.mcp.definitions import Definition, Listing

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs_app.models import Job, JobFile
+from tests.agent_exchange import EXPORT, export, run_job
 from tests.api_client import Caller, agent_path
 from tests.concurrently import run_concurrently
-from tests.exchange import EXPORT, export, run_job
 from tests.factories import MembershipFactory, api_key, member
 from versions_app.exchange.export_job import start_agent_export
 

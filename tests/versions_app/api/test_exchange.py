@@ -11,8 +11,8 @@ from agents_app.models import Agent
 from jobs_app.files import file_storage, stored_names
 from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
+from tests.agent_exchange import IMPORT, export, import_file, import_records, record, run_job
 from tests.api_client import MODEL, Caller, agent_path
-from tests.exchange import IMPORT, export, import_file, import_records, record, run_job
 from tests.factories import AgentFactory, UserFactory, api_key, archived_agent, member
 from versions_app.exchange import import_job
 from versions_app.exchange.records import MAX_RECORD_BYTES

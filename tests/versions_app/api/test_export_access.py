@@ -5,8 +5,8 @@ from django.urls import reverse
 
 from access_app.models import Membership
 from access_app.role import Role
+from tests.agent_exchange import EXPORT, run_job
 from tests.api_client import Caller
-from tests.exchange import EXPORT, run_job
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, api_key, member
 from tests.page_client import browser
 

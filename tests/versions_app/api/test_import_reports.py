@@ -8,7 +8,7 @@ from django.core.files.base import ContentFile
 from jobs_app.files import file_storage
 from jobs_app.models import Job, ReportRow
 from jobs_app.runner import run_claimed
-from tests.exchange import import_file, import_records, record, run_job
+from tests.agent_exchange import import_file, import_records, record, run_job
 from versions_app.exchange import report_rows
 
 

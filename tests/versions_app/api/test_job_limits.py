@@ -9,9 +9,9 @@ from jobs_app.files import file_storage, stored_names
 from jobs_app.limits import used_bytes
 from jobs_app.models import Job, JobFile, lease_duration
 from jobs_app.runner import enqueue, run_claimed
+from tests.agent_exchange import EXPORT, IMPORT, export, import_file, import_records, record
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
-from tests.exchange import EXPORT, IMPORT, export, import_file, import_records, record
 from tests.factories import api_key, member
 
 

@@ -13,7 +13,7 @@ from versions_app.history.charts import (
     sample_hashes,
     weekly_bars,
 )
-from versions_app.history.timeline import VersionSummary
+from versions_app.history.version_summaries import VersionSummary
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
 

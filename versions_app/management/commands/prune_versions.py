@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
-from versions_app.tasks import PRUNE
+from versions_app.pruning import PRUNE
 
 
 class Command(BaseCommand):

@@ -9,8 +9,8 @@ from memory_app.history.messages import delete_messages
 from memory_app.models import Message, Observation, Thread
 from memory_app.observational.leases import ObservingElsewhere, take_lease
 from memory_app.observational.limits import newest_lines
-from memory_app.observational.log import load_log, tokens_after
 from memory_app.observational.messages_to_observe import find_chunk
+from memory_app.observational.observation_log import load_log, tokens_after
 from memory_app.observational.observations_for_run import open_window
 from memory_app.observational.storing import (
     ObserverAnswer,

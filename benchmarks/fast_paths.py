@@ -1,6 +1,6 @@
 """The CPU that compiled queries and the short way of API requests through the middleware save.
 
-    .venv/bin/python -m benchmarks.shortcuts
+    .venv/bin/python -m benchmarks.fast_paths
 
 Milliseconds of CPU in Python, on SQLite in a temporary data folder: the lower quartile of alternating rounds. The
 database takes part of it, because SQLite runs inside the process.

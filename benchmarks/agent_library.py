@@ -1,6 +1,6 @@
 """CPU time of the agent library alone, for the answer that `benchmarks.runs` measures with everything around it.
 
-    python -m benchmarks.library
+    python -m benchmarks.agent_library
 
 pydantic-ai streams the answer of the local model server over the client of its provider: no web server, no user, no
 database and no events. What a run costs more than this is what Agent CMS adds.

@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import OperationalError
 
-from jobs_app.leases import renewed_lease
+from jobs_app.lease_renewal import renewed_lease
 from jobs_app.models import Job, LeaseLost
 
 
