@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from pydantic import BaseModel, Field
 
+from access_app.permissions import SHARED_OWNER
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, as_partial, validate_fields
 from agents_app.models import Agent
@@ -72,7 +73,9 @@ def dataset_issues(gate: ReleaseGate, fields: JSONObject, datasets: QuerySet[Dat
     """Return an issue if a gate is to get a dataset that is not among these, or a version that it has not reached."""
     before = (gate.dataset_id, gate.dataset_version)
     dataset_id, version = after = (fields.get("dataset_id", before[0]), fields.get("dataset_version", before[1]))
-    dataset = datasets.filter(pk=dataset_id).first()
+    # Like scorers: a gate tells its members the name of the dataset, and nobody can delete the dataset.
+    usable = datasets.filter(Q(owner_id__in={SHARED_OWNER, gate.owner_id}) | Q(pk=before[0]))
+    dataset = usable.filter(pk=dataset_id).first()
     if dataset is None:
         return [Issue("datasetId", f"Dataset with id {dataset_id} not found.")]
     # No experiment could meet the gate before the dataset has changed so often. One that was stored so stays.

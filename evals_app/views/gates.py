@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access_app.permissions import require_granted_role
+from access_app.permissions import SHARED_OWNER, require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import redirect_page
@@ -76,7 +76,8 @@ def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
 
 def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResponse:
     # That of the gate too if it is archived: without it, a browser selects another one.
-    datasets = Dataset.objects.for_user(request.user).filter(Q(archived_at=None) | Q(pk=gate.dataset_id))
+    usable = Q(archived_at=None, owner_id__in={SHARED_OWNER, agent.owner_id})
+    datasets = Dataset.objects.for_user(request.user).filter(usable | Q(pk=gate.dataset_id))
     form = GateForm(request.POST or None, gate, agent, datasets)
     if form.is_valid():
         form.save()

@@ -10,7 +10,7 @@ from tests.agents_app.admin.test_publishing_drafts import LIST, confirm, message
 from tests.api_client import Caller, agent_path
 from tests.concurrently import run_concurrently
 from tests.evals_app.experiment_runs import make_dataset
-from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, api_key, member
 
 pytestmark = pytest.mark.django_db
 
@@ -256,6 +256,20 @@ def test_managers_add_change_and_delete_gates_over_http(agent):
     AgentFactory(id="own", owner_id="support")
     assert stranger.get(agent_path("own", "gates")).status_code == 404
     assert manager.delete(one).status_code == 200
+
+
+def test_a_dataset_of_another_team_is_refused_like_an_unknown_one():
+    user = member("manager", "support")
+    MembershipFactory(user=user, owner_id="sales", role="viewer")
+    AgentFactory(id="clerk", owner_id="support")
+    make_dataset("One", pk="leads", owner_id="sales")
+    body = {"datasetId": "leads", "scorer": "exact", "min": 0.5}
+
+    refused = Caller(api_key(user)).post(agent_path("clerk", "gates"), body)
+
+    assert refused.status_code == 400
+    assert refused.body["issues"] == [{"field": "datasetId", "message": "Dataset with id leads not found."}]
+    assert not ReleaseGate.objects.exists()
 
 
 def test_a_dataset_of_a_gate_is_not_deleted(gate):

@@ -14,7 +14,7 @@ from evals_app.views.lookups import get_page_dataset
 from tests.concurrently import run_concurrently
 from tests.evals_app.experiment_runs import make_dataset
 from tests.evals_app.gates.test_gates import experiment_of, live_number
-from tests.factories import AgentFactory, member
+from tests.factories import AgentFactory, MembershipFactory, member
 from tests.page_client import browser, editor_form
 from versions_app.views.publish import NO_REASON_MESSAGE
 
@@ -53,6 +53,31 @@ def draft(agent, gate):
 def text(answer, status=200):
     assert answer.status_code == status, answer.content.decode()[:500]
     return answer.content.decode()
+
+
+def test_a_gate_takes_no_dataset_that_its_team_may_not_use(client, manager):
+    MembershipFactory(user=manager, owner_id="sales", role="viewer")
+    make_dataset("One", pk="leads", owner_id="sales")
+    make_dataset("One", pk="common")
+
+    page = text(client.get(ADD))
+    refused = client.post(ADD, FIELDS | {"dataset": "leads"})
+    added = client.post(ADD, FIELDS | {"dataset": "common"})
+
+    assert ("Common" in page, "Leads" in page, refused.status_code) == (True, False, 422)
+    assert (added.status_code, ReleaseGate.objects.get().dataset_id) == (302, "common")
+
+
+def test_a_gate_keeps_the_dataset_of_the_former_team_of_its_agent(client, agent, gate):
+    user = member("manager", "sales")
+    MembershipFactory(user=user, owner_id="support", role="viewer")
+    agent.change_owner("sales")
+    client.force_login(user)
+
+    lowered = client.post(f"/agents/concierge/gates/{gate.pk}", FIELDS | {"minimum": "0.5"})
+
+    gate.refresh_from_db()
+    assert (lowered.status_code, gate.minimum, gate.dataset_id) == (302, 0.5, "support")
 
 
 def test_a_manager_adds_lowers_and_deletes_a_gate(client, manager):
