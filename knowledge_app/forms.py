@@ -11,7 +11,7 @@ from django.utils.text import slugify
 from agentcms.errors import BadRequest
 from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
-from agentcms.web.seen_form import SeenForm
+from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.forms.fields import OwnerField
@@ -25,7 +25,7 @@ OTHER_TEAM_MESSAGE = "You cannot create knowledge bases for this team. Choose on
 CONDITIONS = (("$eq", "is"), ("$ne", "is not"), ("$contains", "contains"), ("$gte", "at least"), ("$lte", "at most"))
 
 
-class BaseForm(SeenForm, forms.ModelForm):
+class BaseForm(ConcurrentEditForm, forms.ModelForm):
     """The settings of a knowledge base. `owners` are the teams in which the user may create one."""
 
     filterable = forms.CharField(

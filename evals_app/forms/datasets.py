@@ -10,7 +10,7 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
-from agentcms.web.seen_form import SeenForm
+from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
@@ -109,7 +109,7 @@ class NewDatasetForm(ReportingForm):
         return create_dataset({**columns, "owner_id": self.cleaned_data["owner_id"]})
 
 
-class DatasetForm(SeenForm, ReportingForm):
+class DatasetForm(ConcurrentEditForm, ReportingForm):
     """The settings of a dataset."""
 
     field_names: ClassVar = {"scorerIds": "scorer_keys"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from agentcms.web.seen_form import SeenForm
+from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Kind, registry
@@ -136,7 +136,7 @@ REVIEW_CHANGED_MESSAGE = (
 )
 
 
-class ReviewForm(SeenForm):
+class ReviewForm(ConcurrentEditForm):
     """The review of a result by people."""
 
     review = forms.ChoiceField(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import forms
 from django.db.models import QuerySet
 
-from agentcms.web.seen_form import SeenForm
+from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.forms.form_data import FormData
@@ -33,7 +33,7 @@ CHANGED_MESSAGE = (
 )
 
 
-class GateForm(SeenForm):
+class GateForm(ConcurrentEditForm):
     """A gate of an agent, or of all agents of its team."""
 
     dataset = forms.ChoiceField()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from django import forms
 from django.http import QueryDict
 
-from agentcms.web.seen_form import SeenForm
+from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
 from agents_app.forms.fields import OwnerField
@@ -40,7 +40,7 @@ FIELD_BY_WIRE_NAME = {
 }
 
 
-class ScorerForm(SeenForm):
+class ScorerForm(ConcurrentEditForm):
     """The configuration of a scorer. A new one has an ID and a team too.
 
     Some fields are needed by some types only, so that their labels do not say that they are optional.

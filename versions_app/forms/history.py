@@ -9,7 +9,7 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.http import urlencode
 
-from agentcms.web.seen_form import SeenForm
+from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
 from agents_app.forms.fields import RawTextField
@@ -82,7 +82,7 @@ def restore_texts(form: forms.BaseForm) -> None:
             form.cleaned_data[name] = field.restore(form.cleaned_data[name], stored)
 
 
-class DescribeForm(SeenForm, SnapshotForm):
+class DescribeForm(ConcurrentEditForm, SnapshotForm):
     """The editable fields of a version, which replace only what their user has seen."""
 
     def __init__(self, data: FormData | None, version: AgentVersion) -> None:

@@ -16,7 +16,7 @@ CHANGED_MESSAGE = (
 )
 
 
-class SeenForm(forms.Form):
+class ConcurrentEditForm(forms.Form):
     """A form that replaces only values which its user has seen.
 
     Its page sends the mark of the values with which it was rendered. A blank mark is any.
