@@ -65,6 +65,11 @@ class MissingReference(NamedTuple):
         return self.field == "model"
 
     @property
+    def stops_answers(self) -> bool:
+        """Return whether callers get no answer without the entry: all of them, or those of a variant."""
+        return self.is_fatal or self.field == VARIANT_MODEL
+
+    @property
     def text(self) -> str:
         """Return the message with what the missing entry means for the answers of the agent."""
         if self.is_fatal:

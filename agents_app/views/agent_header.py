@@ -34,7 +34,8 @@ def header_context(request: HttpRequest, agent: Agent, tab: AgentTab) -> Templat
     `agent` comes from `get_agent()`, with its versions and the role of the user.
     """
     warnings, draft = find_warnings([agent])[agent.pk], find_drafts([agent]).get(agent.pk)
-    messages = with_distinct_messages(warnings)
+    # Those that matter most come first: the page only counts the last ones, and says that the agent runs without them.
+    messages = sorted(with_distinct_messages(warnings), key=lambda warning: not warning.stops_answers)
     return {
         "nav": "agents",
         "tab": tab,

@@ -47,6 +47,24 @@ def test_each_of_several_references_has_its_effect(page):
     assert "without them" not in text
 
 
+def test_what_prevents_answers_comes_before_many_other_references(page):
+    rule = {"rules": {"operator": "AND", "conditions": [{"field": "plan", "operator": "equals", "value": "free"}]}}
+    variants = {"model": [{"value": {"provider": "gone-variant", "name": "any"}, **rule}]}
+    others = {"agents": [f"gone-{number}" for number in range(30)], "tools": ["gone-tool"]}
+
+    text = unescape(page(AgentFactory(model=UNKNOWN_MODEL, conditional=variants, **others)))
+
+    assert f"{NEEDS_MODEL} 'gone-provider'." in text
+    assert "The callers of a variant get no answer." in text
+    assert "13 more entries are not registered or cannot be used. The agent runs without them." in text
+
+
+def test_one_more_reference_is_counted_in_the_singular(page):
+    text = page(AgentFactory(tools=[f"gone-{number}" for number in range(21)]))
+
+    assert "1 more entry is not registered or cannot be used. The agent runs without it." in text
+
+
 def test_an_unknown_model_provider_is_an_error_before_publishing(publisher):
     agent = AgentFactory(model=UNKNOWN_MODEL)
     url = reverse("agents:edit", args=[agent.pk])

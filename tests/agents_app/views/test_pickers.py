@@ -139,6 +139,12 @@ def test_thousands_of_unregistered_keys_are_a_small_page_that_keeps_them(editor)
     assert agent.background_tasks == {"tools": {"gone-999": True}}
 
 
+def test_one_tool_without_a_row_for_background_tasks_is_counted_in_the_singular(editor):
+    html = page(editor, AgentFactory(tools=[f"gone-{number}" for number in range(101)]))
+
+    assert "1 more tool is not shown. What is stored for it stays, and the API changes it." in html
+
+
 def test_an_unregistered_scorer_memory_or_processor_is_a_red_row(editor):
     agent = AgentFactory(scorers={"gone": {}}, memory="forgotten", input_processors=[{"key": "lost"}])
 
