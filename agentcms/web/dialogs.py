@@ -45,7 +45,7 @@ def row_stamp(row: StampedRow) -> str:
 def replaced_reason(request: HttpRequest, row: StampedRow) -> str:
     """Return that a dialog or an Undo button was shown for another row of the same ID, or a blank text."""
     stamp = row_stamp(row)
-    sent = request.POST.get("row_stamp") or request.GET.get("row_stamp", stamp)
+    sent = request.POST.get("row_stamp", request.GET.get("row_stamp", stamp))
     return REPLACED_MESSAGE if sent != stamp else ""
 
 

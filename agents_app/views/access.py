@@ -75,7 +75,7 @@ def reject_replaced(request: HttpRequest, agent: Agent) -> None:
 
     Other forms name none.
     """
-    sent = request.POST.get("agent_key") or request.GET.get("agent_key", agent.row_key)
+    sent = request.POST.get("agent_key", request.GET.get("agent_key", agent.row_key))
     if sent != agent.row_key:
         raise AgentReplaced
 

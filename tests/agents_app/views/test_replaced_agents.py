@@ -62,6 +62,14 @@ def test_the_dialog_of_another_agent_is_refused(publisher, name, extra_args, ent
     assert "The agent was deleted in the meantime" in refused.content.decode()
 
 
+def test_a_blank_key_names_no_agent(publisher):
+    agent = with_two_versions()
+
+    refused = publisher.post(reverse("agents:archive", args=[agent.pk]), {"agent_key": ""})
+
+    assert (refused.status_code, Agent.objects.get(pk=agent.pk).archived_at) == (409, None)
+
+
 def test_a_dialog_of_the_same_agent_is_accepted(publisher):
     agent = with_two_versions()
     url = reverse("agents:archive", args=[agent.pk])

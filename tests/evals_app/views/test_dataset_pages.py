@@ -317,6 +317,14 @@ def test_the_dialog_of_another_dataset_with_the_id_deletes_nothing(client, publi
     assert Dataset.objects.exists()
 
 
+def test_a_blank_time_of_creation_names_no_dataset(client, publisher, support):
+    form = form_data(text(client.get(f"{ONE}/delete", headers=HTMX)))
+
+    client.post(f"{ONE}/delete", {**form.dict(), "row_stamp": ""}, headers=HTMX)
+
+    assert Dataset.objects.exists()
+
+
 def test_undo_does_not_unarchive_another_dataset_with_the_id(client, publisher, support):
     (message,) = get_messages(client.post(f"{ONE}/archive").wsgi_request)
     support.delete()
