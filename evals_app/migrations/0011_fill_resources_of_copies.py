@@ -48,7 +48,7 @@ def read_id(value: Any) -> UUID | None:
 
 
 def digests_of(runs: Any) -> Iterable[tuple[UUID, str]]:
-    """Yield the IDs of runs with the hashes that `runs_app.runs_of_resources` computes today."""
+    """Yield the IDs of runs with the hashes that `runs_app.resources` computes today."""
     for run_id, user_id, experiment_id, *places in runs.values_list(
         "pk", "requested_by", "experiment_id", *RESOURCE, *THREAD
     ):

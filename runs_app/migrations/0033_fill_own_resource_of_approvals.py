@@ -25,7 +25,7 @@ def fill(apps: Any, schema_editor: Any) -> None:
 
 
 def digest_of(realm: str | None, key: str | None, user_id: int | None, experiment_id: Any) -> str:
-    """Return the hash that `runs_app.runs_of_resources` computes today."""
+    """Return the hash that `runs_app.resources` computes today."""
     if not realm:
         if user_id is None or experiment_id is not None:
             return ""
