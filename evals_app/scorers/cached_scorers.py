@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from agentcms.db.cached_table import CachedTable
 from agents_app.registry import Entry, Kind
 from evals_app.models import Scorer
-from evals_app.scorers.answers_in_use import LiveScorer
+from evals_app.scorers.live import LiveScorer
 
 
 def scorer_entries() -> Mapping[str, Entry]:

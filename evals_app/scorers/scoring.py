@@ -9,8 +9,8 @@ from typing import Any
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONValue
 from agents_app.registry import Kind, registry
-from evals_app.scorers.answers_in_use import LiveEvaluator
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
+from evals_app.scorers.live import LiveEvaluator
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
 from evals_app.scorers.time_limit import within_limit

@@ -13,7 +13,7 @@ from temporalio.api.operatorservice.v1 import DeleteNamespaceRequest
 from temporalio.api.workflowservice.v1 import ListNamespacesRequest, RegisterNamespaceRequest
 from temporalio.client import Client
 
-from runs_app.engine.runners import message_runner, temporal
+from runs_app.engine.runners import messages, temporal
 from runs_app.engine.runners.temporal import TemporalRunner
 from tests.durable.local_workers import TEMPORAL_NAMESPACE
 from tests.durable.test_temporal_encryption import forward
@@ -135,7 +135,7 @@ async def delete_namespace(client, name):
 def test_a_worker_stops_while_the_server_hangs(runner, monkeypatch):
     is_over = asyncio.Event()
     monkeypatch.setattr(temporal, "WORKER_STOP_TIMEOUT", 0.2)
-    monkeypatch.setattr(message_runner, "find_engine", lambda: None)  # that of the other tests does not stop
+    monkeypatch.setattr(messages, "find_engine", lambda: None)  # that of the other tests does not stop
     runner.worker = Mock(shutdown=is_over.wait)
     drained = threading.Thread(target=runner.drain, daemon=True)
     drained.start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from jobs_app.runner import broker_circuit
-from runs_app.engine.runners.message_runner import MessageRunner
+from runs_app.engine.runners.messages import MessageRunner
 
 PERFORM_RUN = "runs_app.tasks.perform_run"
 QUEUE = "runs"

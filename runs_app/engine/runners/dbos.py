@@ -22,7 +22,7 @@ from django.db import connection
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
 from runs_app.engine.engine import get_engine
-from runs_app.engine.runners.message_runner import MessageRunner
+from runs_app.engine.runners.messages import MessageRunner
 
 DBOS_QUEUE = "runs"
 DBOS_WORKFLOW = "perform_run"

@@ -17,7 +17,7 @@ from django.urls import URLPattern
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
 from runs_app.engine.engine import get_engine
-from runs_app.engine.runners.message_runner import MessageRunner
+from runs_app.engine.runners.messages import MessageRunner
 
 APP_ID = "agentcms"
 RUN_QUEUED_EVENT = "agentcms/run.queued"

@@ -26,7 +26,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.logs import describe_service_error
-from runs_app.engine.runners.message_runner import MESSAGE_TIMEOUT, MessageRunner
+from runs_app.engine.runners.messages import MESSAGE_TIMEOUT, MessageRunner
 from runs_app.engine.runners.temporal_workflow import TEMPORAL_WORKFLOW, PerformRun, perform_activity
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from evals_app.models import Scorer
 from evals_app.scorers import changes, scoring
-from evals_app.scorers.answers_in_use import evaluator
 from evals_app.scorers.cached_scorers import scorer_table
+from evals_app.scorers.live import evaluator
 from evals_app.scorers.results import Answer, answer_of_run
 from runs_app.scoring import compute_score
 from tests.factories import AgentFactory

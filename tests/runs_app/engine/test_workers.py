@@ -22,7 +22,7 @@ from runs_app import tasks  # noqa: F401  connects the signal
 from runs_app.engine import engine, lifecycle, reaper, workers
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
-from runs_app.engine.runners.message_runner import MessageRunner
+from runs_app.engine.runners.messages import MessageRunner
 from runs_app.models import AgentRun
 from tests.broker import broker
 from tests.factories import AgentFactory, member
@@ -149,7 +149,7 @@ class HangingRunner(MessageRunner):
 
 
 def test_a_service_that_hangs_does_not_keep_the_process_from_ending(monkeypatch, caplog):
-    monkeypatch.setattr("runs_app.engine.runners.message_runner.MESSAGE_TIMEOUT", 0.1)
+    monkeypatch.setattr("runs_app.engine.runners.messages.MESSAGE_TIMEOUT", 0.1)
     runner = HangingRunner()
     try:
         assert not runner.send(uuid4())
@@ -162,7 +162,7 @@ def test_a_service_that_hangs_does_not_keep_the_process_from_ending(monkeypatch,
 
 
 def test_the_log_says_once_that_workers_are_away_and_once_that_they_are_back(caplog):
-    caplog.set_level("INFO", "runs_app.engine.runners.message_runner")
+    caplog.set_level("INFO", "runs_app.engine.runners.messages")
     run_ids = [wait_for_end(start()).pk for _ in range(3)]
     for run_id in run_ids:
         get_runner().dispatch(run_id)
@@ -180,7 +180,7 @@ def test_the_log_says_once_that_workers_are_away_and_once_that_they_are_back(cap
 
 
 def messages(caplog):
-    name = "runs_app.engine.runners.message_runner"
+    name = "runs_app.engine.runners.messages"
     return [record.getMessage() for record in caplog.records if record.name == name]
 
 
