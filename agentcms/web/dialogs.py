@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Protocol
-from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +13,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, Conflict
+from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 
 REPLACED_MESSAGE = (
@@ -42,11 +42,15 @@ def row_stamp(row: StampedRow) -> str:
     return row.created_at.isoformat()
 
 
+def sent_value(request: HttpRequest, name: str, default: str) -> str:
+    """Return what a form, or the URL of an Undo button, sends by this name. Without both, return the default."""
+    return request.POST.get(name, request.GET.get(name, default))
+
+
 def replaced_reason(request: HttpRequest, row: StampedRow) -> str:
     """Return that a dialog or an Undo button was shown for another row of the same ID, or a blank text."""
     stamp = row_stamp(row)
-    sent = request.POST.get("row_stamp", request.GET.get("row_stamp", stamp))
-    return REPLACED_MESSAGE if sent != stamp else ""
+    return REPLACED_MESSAGE if sent_value(request, "row_stamp", stamp) != stamp else ""
 
 
 def reject_replaced_row(request: HttpRequest, row: StampedRow) -> None:
@@ -57,7 +61,7 @@ def reject_replaced_row(request: HttpRequest, row: StampedRow) -> None:
 
 def with_row_stamp(url: str, row: StampedRow) -> str:
     """Return the URL of an Undo button, which does nothing to another row that has the ID of this one by then."""
-    return f"{url}?{urlencode({'row_stamp': row_stamp(row)})}"
+    return f"{url}?{encode_query(row_stamp=row_stamp(row))}"
 
 
 def render_dialog(

@@ -38,6 +38,7 @@ from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowled
 from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
+from agents_app.models.querysets import usable_owners
 from agents_app.registry import Entry, Kind, registry
 from runs_app.providers.model_settings import known_setting_names
 from runs_app.requests.options import known_option_names
@@ -227,7 +228,7 @@ class EditorSections(forms.Form):
     @property
     def scorer_rows(self) -> list[dict[str, Any]]:
         """Return the registered scorers, after those of the agent that are not registered."""
-        known = {entry.key: entry for entry in registry.selectable(Kind.SCORER, {"", self.agent.owner_id})}
+        known = {entry.key: entry for entry in registry.selectable(Kind.SCORER, usable_owners(self.agent.owner_id))}
         value = self["scorers"].value() or {}
         errors = texts_by_target(self["scorers"].errors.as_data())
         rows = []

@@ -142,7 +142,7 @@ class Registry:
         """Return the entries of a kind, sorted by title."""
         return sorted(self._entries[kind].values(), key=lambda entry: (entry.title.lower(), entry.key))
 
-    def selectable(self, kind: Kind, owner_ids: Container[str] | None = None) -> list[Entry]:
+    def selectable(self, kind: Kind, owner_ids: Container[str | None] | None = None) -> list[Entry]:
         """Return the entries of a kind with those of staff, which replace registered entries of the same key.
 
         With `owner_ids`, those of staff for other owners are left out, and replace nothing.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
@@ -12,7 +11,8 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, has_role_everywhere, has_role_somewhere, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import known_owners
-from agentcms.web.dialogs import RowReplaced
+from agentcms.web.dialogs import RowReplaced, sent_value
+from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONMapping
 from agents_app.models import Agent, AgentQuerySet
@@ -75,14 +75,13 @@ def reject_replaced(request: HttpRequest, agent: Agent) -> None:
 
     Other forms name none.
     """
-    sent = request.POST.get("agent_key", request.GET.get("agent_key", agent.row_key))
-    if sent != agent.row_key:
+    if sent_value(request, "agent_key", agent.row_key) != agent.row_key:
         raise AgentReplaced
 
 
 def with_agent_key(url: str, agent: Agent) -> str:
     """Return the URL of an Undo button, which does nothing to another agent that has the ID of this one by then."""
-    return f"{url}?{urlencode({'agent_key': agent.row_key})}"
+    return f"{url}?{encode_query(agent_key=agent.row_key)}"
 
 
 def selected_agents(request: HttpRequest) -> AgentQuerySet:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from access_app.caller import Caller
-from access_app.permissions import owner_ids_for
+from access_app.permissions import SHARED_OWNER, owner_ids_for
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.spending import Spent
@@ -29,7 +29,7 @@ def find_scorer(key: str, owner_id: str | None) -> Entry | None:
 
 def usable_scorers(user: Caller) -> dict[str, Entry]:
     """Return the scorers that the user may see: those in code, the shared ones and those of the user's teams."""
-    owners = None if user.is_superuser else {"", *owner_ids_for(user)}
+    owners = None if user.is_superuser else {SHARED_OWNER, *owner_ids_for(user)}
     return {entry.key: entry for entry in registry.selectable(Kind.SCORER, owners)}
 
 

@@ -9,6 +9,7 @@ from django import forms
 from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
+from agents_app.models.querysets import usable_owners
 from agents_app.registry import Kind, registry
 from evals_app.datasets.schema import MAX_KEY_LENGTH, MAX_KEYS, MAX_TEXT_LENGTH
 from evals_app.experiments.memory import PER_ITEM
@@ -120,13 +121,13 @@ def target_choices(agents: list[tuple[str, str]], owner_id: str) -> list[tuple[s
 
 def scorer_choices(owner_id: str) -> list[tuple[str, str]]:
     """Return the scorers that an owner may use, by title."""
-    entries = registry.selectable(Kind.SCORER, {"", owner_id})
+    entries = registry.selectable(Kind.SCORER, usable_owners(owner_id))
     return sorted(((entry.key, entry.title) for entry in entries), key=lambda choice: choice[1].casefold())
 
 
 def unpublished_scorers(owner_id: str) -> list[tuple[str, str]]:
     """Return the scorers of an owner of which no version is live. Experiments can test their drafts."""
-    rows = Scorer.objects.filter(owner_id__in=("", owner_id), live=None).select_related("head")
+    rows = Scorer.objects.usable_by(owner_id).filter(live=None).select_related("head")
     return sorted(((row.pk, row.name) for row in rows), key=lambda choice: choice[1].casefold())
 
 

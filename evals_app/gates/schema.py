@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from django.db.models import Q, QuerySet
 from pydantic import BaseModel, Field
 
-from access_app.permissions import SHARED_OWNER
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, as_partial, validate_fields
 from agents_app.models import Agent
+from agents_app.models.querysets import usable_owners
 from evals_app.experiments.scoring import missing_scorers
 from evals_app.models import Dataset, ReleaseGate
 
@@ -69,13 +69,17 @@ def scorer_issues(gate: ReleaseGate, scorer: str) -> list[Issue]:
     return [Issue("scorer", f"Scorer with id {scorer} not found.")]
 
 
+def usable_datasets(datasets: QuerySet[Dataset], owner_id: str, stored_id: str) -> QuerySet[Dataset]:
+    """Filter to the datasets that a gate of an owner may get, and the one that it has."""
+    # Like scorers: a gate tells its members the name of the dataset, and nobody can delete the dataset.
+    return datasets.filter(Q(owner_id__in=usable_owners(owner_id)) | Q(pk=stored_id))
+
+
 def dataset_issues(gate: ReleaseGate, fields: JSONObject, datasets: QuerySet[Dataset]) -> list[Issue]:
     """Return an issue if a gate is to get a dataset that is not among these, or a version that it has not reached."""
     before = (gate.dataset_id, gate.dataset_version)
     dataset_id, version = after = (fields.get("dataset_id", before[0]), fields.get("dataset_version", before[1]))
-    # Like scorers: a gate tells its members the name of the dataset, and nobody can delete the dataset.
-    usable = datasets.filter(Q(owner_id__in={SHARED_OWNER, gate.owner_id}) | Q(pk=before[0]))
-    dataset = usable.filter(pk=dataset_id).first()
+    dataset = usable_datasets(datasets, gate.owner_id, before[0]).filter(pk=dataset_id).first()
     if dataset is None:
         return [Issue("datasetId", f"Dataset with id {dataset_id} not found.")]
     # No experiment could meet the gate before the dataset has changed so often. One that was stored so stays.

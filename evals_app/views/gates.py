@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from access_app.permissions import SHARED_OWNER, require_granted_role
+from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import redirect_page
@@ -31,6 +31,7 @@ from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.targets import reject_without_model
 from evals_app.forms.gates import GateForm
 from evals_app.gates.checking import check_gates, describe_need, gates_for, tested_dataset_version
+from evals_app.gates.schema import usable_datasets
 from evals_app.models import Dataset, Experiment, ReleaseGate
 from evals_app.views.lookups import get_page_dataset
 from versions_app.models import AgentVersion
@@ -75,9 +76,9 @@ def change_gate(request: HttpRequest, agent_id: str, gate_id: UUID) -> HttpRespo
 
 
 def edit_gate(request: HttpRequest, agent: Agent, gate: ReleaseGate) -> HttpResponse:
+    usable = usable_datasets(Dataset.objects.for_user(request.user), agent.owner_id, gate.dataset_id)
     # That of the gate too if it is archived: without it, a browser selects another one.
-    usable = Q(archived_at=None, owner_id__in={SHARED_OWNER, agent.owner_id})
-    datasets = Dataset.objects.for_user(request.user).filter(usable | Q(pk=gate.dataset_id))
+    datasets = usable.filter(Q(archived_at=None) | Q(pk=gate.dataset_id))
     form = GateForm(request.POST or None, gate, agent, datasets)
     if form.is_valid():
         form.save()

@@ -114,7 +114,7 @@ def find_callee(kind: str, key: str, owner_id: str, version: str = "") -> Callee
         if registry.get(Kind.WORKFLOW, key) is None or version not in ("", "live"):
             raise target_not_found(key, version)
         return Callee(kind, key)
-    row = Scorer.objects.select_related("live", "head").filter(pk=key, owner_id__in=("", owner_id)).first()
+    row = Scorer.objects.select_related("live", "head").usable_by(owner_id).filter(pk=key).first()
     scorer_version = select_scorer_version(row, version) if row is not None else None
     is_code = row is None and version in ("", "live") and find_scorer(key, owner_id) is not None
     if scorer_version is None and not is_code:
