@@ -125,7 +125,7 @@ def enqueue_unless_queued(kind: str, parameters: JSONObject, user: Caller | None
         return same.order_by("created_at").first() or enqueue(kind, parameters, requested_by=user)
 
 
-def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
+def enqueue_once_per_period(kind: str, period: timedelta) -> Job | None:
     """Create and send a scheduled job, at most once in a period, even with several beats. Return None otherwise."""
     slot = int((timezone.now().timestamp() - PERIOD_OFFSET) // period.total_seconds())
     # All beats compute the same primary key, so the database accepts only one job.

@@ -25,4 +25,4 @@ def send_due_jobs() -> None:
 @shared_task
 def clean_up() -> None:
     """Start the nightly clean-up, once even with several beats."""
-    runner.enqueue_once_per(CLEAN_UP, timedelta(hours=12))
+    runner.enqueue_once_per_period(CLEAN_UP, timedelta(hours=12))

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from celery import shared_task
 
-from jobs_app.runner import enqueue_once_per
+from jobs_app.runner import enqueue_once_per_period
 from memory_app import cleanup  # noqa: F401  registers its expired rows
 from memory_app.recall import indexing
 
@@ -14,4 +14,4 @@ from memory_app.recall import indexing
 @shared_task
 def index_missing_messages() -> None:
     """Start the nightly indexing of messages that have no vectors yet, once even with several beats."""
-    enqueue_once_per(indexing.INDEX_MISSING, timedelta(hours=12))
+    enqueue_once_per_period(indexing.INDEX_MISSING, timedelta(hours=12))

@@ -22,7 +22,7 @@ from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import cached_providers
-from runs_app.thread_signals.waking import follow_deleted_run, follow_run
+from runs_app.thread_signals.woken_runs import start_next_run, start_next_run_of_thread
 
 __all__ = ["approval_decided", "approval_requested"]
 
@@ -42,14 +42,14 @@ def notify_webhook(call: PendingCall, **kwargs: object) -> None:
 @receiver(run_ending)
 def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: object) -> None:
     """Start the next run of a thread for which signals wait."""
-    if (run := follow_run(run_id, status=status, error=error)) is not None:
+    if (run := start_next_run(run_id, status=status, error=error)) is not None:
         note_woken_run(run)
 
 
 def wake_after_deletion(thread_id: int) -> None:
     """Start the next run of a thread whose active run was deleted: other agents have signals there, too."""
     with transaction.atomic():
-        if (run := follow_deleted_run(thread_id)) is not None:
+        if (run := start_next_run_of_thread(thread_id)) is not None:
             note_woken_run(run)
 
 

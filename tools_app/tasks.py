@@ -8,7 +8,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_init
 
-from jobs_app.runner import enqueue_once_per, offer_to_superusers
+from jobs_app.runner import enqueue_once_per_period, offer_to_superusers
 from tools_app.acp.workspaces import cleanup  # noqa: F401  registers the clean-up of workspaces
 from tools_app.mcp.listing import LIST_TOOLS
 from tools_app.models import McpServer
@@ -21,7 +21,7 @@ offer_to_superusers("list-mcp-tools", "List the tools of all MCP servers", LIST_
 def list_mcp_tools() -> None:
     """List the tools of all MCP servers, once a night even if several schedulers run."""
     if McpServer.objects.filter(is_enabled=True).exists():
-        enqueue_once_per(LIST_TOOLS, timedelta(hours=12))
+        enqueue_once_per_period(LIST_TOOLS, timedelta(hours=12))
 
 
 @worker_init.connect(weak=False)

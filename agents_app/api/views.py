@@ -47,7 +47,7 @@ from agents_app.api.schemas import (
     parse_patch,
     validate_schemas,
 )
-from agents_app.api.unknown_names import READ_ONLY_KEYS, UNSUPPORTED_AGENT_KEYS, check_names, checking_names
+from agents_app.api.strict_requests import READ_ONLY_KEYS, UNSUPPORTED_AGENT_KEYS, check_names, checking_names
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.write_queue import agent_write_slot

@@ -15,7 +15,7 @@ from agentcms.api.query_params import MAX_PER_PAGE, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged

@@ -19,7 +19,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import owner_for_new_row
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import dataset_body, dataset_version_body, paged
 from evals_app.datasets.changes import lock_dataset

@@ -17,7 +17,7 @@ from agentcms.api.views import JSONView
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_names import check_names, checking_names, read_named_fields, warning_payloads
+from agents_app.api.strict_requests import check_names, checking_names, read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import created_body, experiment_body
 from evals_app.api.lookups import get_dataset, get_experiment
 from evals_app.api.representation import paged

@@ -15,13 +15,13 @@ from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from evals_app.api.lookups import get_dataset
 from evals_app.api.representation import item_body
 from evals_app.datasets.from_runs import add_items_of_runs, item_of_run
 from evals_app.datasets.schema import ItemChange, parse_item_change
-from evals_app.datasets.unknown_names import unknown_in_item
+from evals_app.datasets.unknown_in_item import unknown_in_item
 from runs_app.api.lookups import get_readable_run
 
 

@@ -16,7 +16,7 @@ from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.lookups import agent_not_found
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
 from evals_app.gates.checking import GateState, check_gates, gates_for

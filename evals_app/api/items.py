@@ -22,13 +22,13 @@ from agentcms.wire.json_types import JSONValue
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset, get_item, reject_later_version
 from evals_app.api.representation import item_body, item_history_body, paged
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
 from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import ItemBody, parse_item, parse_item_change, parse_items
-from evals_app.datasets.unknown_names import unknown_in_item
+from evals_app.datasets.unknown_in_item import unknown_in_item
 from evals_app.models import Dataset, ItemVersion
 
 MAX_BATCH_ITEMS = 5000

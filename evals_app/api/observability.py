@@ -13,7 +13,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from evals_app.api.representation import paged
 from evals_app.traces import root_span, spans_of_run, trajectory_of
 from runs_app.api.lookups import get_readable_run

@@ -14,7 +14,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Unauthorized
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_names import read_named_fields, warning_payloads
+from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.lookups import get_experiment
 from evals_app.api.representation import paged

@@ -20,7 +20,7 @@ from agents_app.api.idempotency import idempotent, idempotent_while
 from agents_app.api.lookups import owner_for_new_row
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
-from agents_app.api.unknown_names import checking_names, read_named_fields, warning_payloads
+from agents_app.api.strict_requests import checking_names, read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue
 from agents_app.models import Agent
 from evals_app.api.scorer_representation import scorer_body, scorer_version_body

@@ -23,7 +23,7 @@ from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
-from agents_app.api.unknown_names import read_named_fields, warning_payloads
+from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from jobs_app.api.representation import job_response
 from knowledge_app.api.lookups import get_base
 from knowledge_app.api.representation import base_body, hit_body

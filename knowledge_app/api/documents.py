@@ -21,7 +21,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import join_path
-from agents_app.api.unknown_names import read_named_fields, warning_payloads
+from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_document
 from knowledge_app.api.representation import document_body
 from knowledge_app.api.schemas import DocumentBody

@@ -14,7 +14,7 @@ from agentcms.vectors import find_embedder, local_embedders
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.api.idempotency import idempotent_while
-from agents_app.api.unknown_names import read_named_fields, warning_payloads
+from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_index
 from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody
 from knowledge_app.models import KnowledgeBase

@@ -22,11 +22,11 @@ from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, get_requested_thread, read_resource
 from memory_app.api.message_filter import filtered_heads, without_reminders
-from memory_app.api.unknown_names import check_parameters, checking_body
+from memory_app.api.strict_requests import check_parameters, checking_body
 from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import (

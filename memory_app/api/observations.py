@@ -13,7 +13,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.memory.options import ObservationalOptions
 from agents_app.models import Agent
 from memory_app.api.lookups import (
@@ -25,7 +25,7 @@ from memory_app.api.lookups import (
     thread_of_query,
     visible_agent_of,
 )
-from memory_app.api.unknown_names import checking_body
+from memory_app.api.strict_requests import checking_body
 from memory_app.history.threads import get_thread
 from memory_app.models import Thread
 from memory_app.observational.limits import (

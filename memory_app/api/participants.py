@@ -13,10 +13,10 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
 from agentcms.wire.json_types import JSONObject, JSONValue
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from memory_app.api.lookups import get_changeable_thread, get_requested_thread
 from memory_app.api.representation import participant_body
-from memory_app.api.unknown_names import checking_body
+from memory_app.api.strict_requests import checking_body
 from memory_app.history.participants import (
     MAX_FUNCTIONAL_ROLE,
     MAX_PARTICIPANT_NAME,

@@ -19,7 +19,7 @@ from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import parse_timestamp
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.models import Agent
 from memory_app.api.json_columns import containing_json
 from memory_app.api.lookups import (
@@ -32,7 +32,7 @@ from memory_app.api.lookups import (
     read_resource,
 )
 from memory_app.api.representation import thread_body
-from memory_app.api.unknown_names import check_parameters, checking_body, find_unknown_in_copy
+from memory_app.api.strict_requests import check_parameters, checking_body, find_unknown_in_copy
 from memory_app.history.copies import CopiedMessages, copy_thread
 from memory_app.history.messages import MAX_THREAD_MESSAGES
 from memory_app.history.threads import create_named_thread, transfer_thread

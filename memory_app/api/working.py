@@ -14,11 +14,11 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, PreconditionFailed
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
 from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query, visible_agent_of
-from memory_app.api.unknown_names import checking_body
+from memory_app.api.strict_requests import checking_body
 from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found
 from memory_app.models import Resource, Thread
 from memory_app.realms import MemoryCaller

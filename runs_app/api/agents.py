@@ -19,7 +19,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found
-from agents_app.api.unknown_names import read_named_fields
+from agents_app.api.strict_requests import read_named_fields
 from agents_app.configuration.schema import WIRE_CONFIG
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body

@@ -19,7 +19,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.wire.timestamps import end_of_millisecond
 from agents_app.api.lookups import agent_not_found
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from runs_app.api.approval_representation import approval_body, suspended_run_body

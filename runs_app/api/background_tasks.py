@@ -19,7 +19,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from runs_app.api.stream_responses import EventStreamNegotiation, stream_head_response, stream_of_blocks
 from runs_app.background.child_waits import suspend_payloads
 from runs_app.background.endings import cancel_task

@@ -19,7 +19,7 @@ from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotency_key
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.generate_response import answer_response

@@ -12,7 +12,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from runs_app.api.lookups import get_readable_run
 from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body, run_step_body
 from runs_app.api.stream_responses import EventStreamNegotiation, last_event_id, stream_head_response, stream_response

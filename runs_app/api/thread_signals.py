@@ -18,10 +18,10 @@ from agentcms.errors import BadRequest, Conflict
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.lookups import agent_not_found
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.models import Agent
 from memory_app.api.lookups import BodyFields, caller_of
-from memory_app.api.unknown_names import checking_body
+from memory_app.api.strict_requests import checking_body
 from memory_app.history.thread_signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
 from memory_app.models import Thread

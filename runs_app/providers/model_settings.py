@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agents_app.configuration.unknown_names import unknown_name_finder
+from agents_app.configuration.unknown_in_config import unknown_name_finder
 from runs_app.models import ModelProvider
 from runs_app.requests.options import (
     ModelOptions,

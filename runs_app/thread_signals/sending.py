@@ -29,7 +29,7 @@ from runs_app.events.notifications import notifier, thread_channel
 from runs_app.models import AgentRun
 from runs_app.requests.facts import FACTS, find_facts
 from runs_app.resolution import ResolvedAgent
-from runs_app.thread_signals.waking import wake
+from runs_app.thread_signals.woken_runs import start_woken_run
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -128,7 +128,7 @@ class Sending:
             # The limits are those of new runs. A signal that an active run takes counts for none of them.
             if sent.message is not None and self.wakes_now(sent.message):
                 reject_limits(self.agent, self.user, has_many_suspended)
-                wake(locked, [sent.message])
+                start_woken_run(locked, [sent.message])
             transaction.on_commit(lambda: notifier.notify({thread_channel(locked.pk): False}))
         return sent
 

@@ -16,7 +16,7 @@ from runs_app import scoring
 from runs_app.engine import run_ends
 from runs_app.models import AgentRun, ScorerCount
 from runs_app.resolution import stored_agents
-from runs_app.thread_signals import waking
+from runs_app.thread_signals import woken_runs
 from runs_app.thread_signals.sending import IfActive, send_signal
 from tests.concurrently import run_concurrently
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
@@ -120,14 +120,14 @@ def test_the_next_agent_of_a_thread_is_deleted_while_a_run_ends(agent, monkeypat
         agent=stored_agents.get(following.pk),
         if_active=IfActive.QUEUE,
     )
-    queue, is_starting = waking.queue_run, Event()
+    queue, is_starting = woken_runs.queue_run, Event()
 
     def queue_slowly(*args, **options):
         is_starting.set()
         time.sleep(PAUSE)
         return queue(*args, **options)
 
-    monkeypatch.setattr(waking, "queue_run", queue_slowly)
+    monkeypatch.setattr(woken_runs, "queue_run", queue_slowly)
 
     def end():
         with transaction.atomic():
@@ -139,4 +139,4 @@ def test_the_next_agent_of_a_thread_is_deleted_while_a_run_ends(agent, monkeypat
     assert answers[0] is None, answers
     assert run.status == "succeeded"
     assert not AgentRun.objects.filter(agent_key=following.pk).exists()
-    assert Message.objects.get(role="signal").delivery["error"] == waking.DELETED_MESSAGE
+    assert Message.objects.get(role="signal").delivery["error"] == woken_runs.DELETED_MESSAGE

@@ -239,7 +239,10 @@ def test_jobs_are_sent_again_after_the_pause(counting_job, monkeypatch):
 
 def test_two_schedulers_create_one_job(counting_job):
     century = timedelta(days=36_500)  # a period that does not end between both calls
-    first, second = runner.enqueue_once_per("counting", century), runner.enqueue_once_per("counting", century)
+    first, second = (
+        runner.enqueue_once_per_period("counting", century),
+        runner.enqueue_once_per_period("counting", century),
+    )
 
     assert (first.kind, second) == ("counting", None)
 

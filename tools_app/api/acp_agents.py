@@ -17,7 +17,7 @@ from agentcms.db.locks import reserve_new_key
 from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from tools_app.acp.used_by import find_agents_using_acp_agent
 from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_superuser
 from tools_app.api.acp_schemas import (

@@ -13,7 +13,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.errors import BadRequest, Unprocessable
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.api.unknown_names import read_named_fields
+from agents_app.api.strict_requests import read_named_fields
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial

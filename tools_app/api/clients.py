@@ -14,7 +14,7 @@ from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
 from agents_app.api.idempotency import idempotent
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.sub_agents import listed_agents
 from tools_app.api.lookups import get_server, lock_changeable_server, require_manager
 from tools_app.api.representation import client_body, client_etag

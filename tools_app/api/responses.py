@@ -14,7 +14,7 @@ from agentcms.api.pagination import Paging, page_payload
 from agentcms.api.responses import json_response
 from agentcms.errors import Unprocessable
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from tools_app.api.representation import acp_agent_body, client_body, client_etag, record_etag, version_body
 from tools_app.models import AcpAgent, AcpAgentVersion, McpServer, McpServerVersion
 

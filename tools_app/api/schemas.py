@@ -14,7 +14,7 @@ from agentcms.errors import BadRequest, Unprocessable
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import printable_key
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agents_app.api.unknown_names import checking_names, known_keys
+from agents_app.api.strict_requests import checking_names, known_keys
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name, OwnerId
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial, validate_fields

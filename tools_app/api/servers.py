@@ -17,7 +17,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG
 from jobs_app.api.representation import job_response
 from runs_app.engine.start.concurrency_limits import reject_limit_of_user

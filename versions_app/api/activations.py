@@ -22,7 +22,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.responses import agent_response, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, validate_schemas
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.models import Agent
 from versions_app.api.representation import activation_payload
 from versions_app.api.schemas import Undo

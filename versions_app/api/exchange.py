@@ -22,7 +22,7 @@ from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_names import check_names, warning_payloads
+from agents_app.api.strict_requests import check_names, warning_payloads
 from jobs_app.api.lookups import get_job
 from jobs_app.api.representation import job_payload
 from jobs_app.download_rights import require_owners_of_file

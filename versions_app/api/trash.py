@@ -20,7 +20,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response
 from agents_app.api.schemas import validate_schemas
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.sub_agents import CircularReference
 from versions_app import trash
 from versions_app.api.schemas import RestoreOptions

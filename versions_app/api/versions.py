@@ -27,7 +27,7 @@ from agents_app.api.lookups import (
 )
 from agents_app.api.responses import agent_response, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, is_publishing, validate_schemas
-from agents_app.api.unknown_names import check_names, checking_names, warning_payloads
+from agents_app.api.strict_requests import check_names, checking_names, warning_payloads
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
 from versions_app.api.representation import Pointers, full_version_json

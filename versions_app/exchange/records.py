@@ -35,7 +35,7 @@ from agents_app.configuration.schema import (
     validate_agent,
     validate_config,
 )
-from agents_app.configuration.unknown_names import find_unknown_in_config
+from agents_app.configuration.unknown_in_config import find_unknown_in_config
 from agents_app.editing.archive_guard import AgentArchived
 from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import MAX_LENGTHS, Source, change

@@ -26,7 +26,7 @@ from agents_app.configuration.variants import MAX_VARIANTS, Variant
 class ModelChoice(BaseModel):
     """The language model of an agent. Keys other than provider and name are settings of the model."""
 
-    # Here and below: other members belong to the caller, who gets them back. `unknown_names` names them.
+    # Here and below: other members belong to the caller, who gets them back. `unknown_in_config` finds them.
     model_config = ConfigDict(strict=True, extra="allow")
 
     provider: NonBlank

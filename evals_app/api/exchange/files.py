@@ -22,7 +22,7 @@ from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from evals_app.api.exchange.download import export_response
 from evals_app.api.lookups import get_dataset, reject_later_version
 from evals_app.exchange.formats import FileFormat, find_format

@@ -10,7 +10,7 @@ from access_app.permissions import owner_ids_for
 from agentcms.api.pagination import read_page
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
-from agents_app.api.unknown_names import warning_payloads
+from agents_app.api.strict_requests import warning_payloads
 from evals_app.api.representation import paged
 from evals_app.api.scorer_representation import score_body
 from runs_app.models import AgentRun, Score

@@ -15,7 +15,7 @@ from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import find_unknown_names, wire_names
 from agents_app.api.idempotency import idempotent
-from agents_app.api.unknown_names import checking_names, warning_payloads
+from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from agents_app.models import Agent
 from evals_app.api.representation import paged

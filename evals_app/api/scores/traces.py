@@ -13,7 +13,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent
-from agents_app.api.unknown_names import read_named_fields, warning_payloads
+from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG
 from evals_app.api.scores.creation import create_score
 from evals_app.api.scores.lists import list_scores, readable_scores

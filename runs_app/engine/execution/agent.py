@@ -28,7 +28,7 @@ from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
 from runs_app.thread_signals.signal_messages import delivered_keys
 from runs_app.thread_signals.woken_input import SIGNALS, messages_of_woken
-from runs_app.tool_mocks.capability import experiment_tools
+from runs_app.tool_mocks.experiment_tools import experiment_tools
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent

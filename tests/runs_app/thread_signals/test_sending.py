@@ -25,7 +25,7 @@ from runs_app.providers.demo_model import user_prompts
 from runs_app.resolution import stored_agents
 from runs_app.thread_signals.inbox import Inbox
 from runs_app.thread_signals.sending import IfActive, IfIdle, send_signal
-from runs_app.thread_signals.waking import follow_run
+from runs_app.thread_signals.woken_runs import start_next_run
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
 from tests.runs_app.factories import RunFactory
@@ -89,7 +89,7 @@ def test_the_run_and_the_signal_are_written_together(send, monkeypatch):
     def fail(*arguments):
         raise RuntimeError("no run today")
 
-    monkeypatch.setattr("runs_app.thread_signals.waking.claim_signals", fail)
+    monkeypatch.setattr("runs_app.thread_signals.woken_runs.claim_signals", fail)
 
     with pytest.raises(RuntimeError, match="no run today"):
         send("Lost?")
@@ -300,7 +300,7 @@ def test_a_durable_run_whose_processes_died_again_and_again_is_followed(send, ag
     row.save()
 
     with transaction.atomic():
-        follow_run(
+        start_next_run(
             lost.pk,
             status="failed",
             error=f"{run_ends.LOST_PROCESS} or lost the database 3 times in a row at 'count' (0/t/c0).",

@@ -45,7 +45,7 @@ DELETED_MESSAGE = "The agent or the sender was deleted before the run could be s
 UNEXPECTED_MESSAGE = "The run could not be started. The server log has the details."
 
 
-def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
+def start_woken_run(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     """Start a durable run that takes these signals. The caller has locked the thread.
 
     Raise ConfigError, RoleRequired, Agent.DoesNotExist, AgentArchived or AgentVersion.DoesNotExist.
@@ -53,7 +53,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     first = next((signal for signal in signals if (signal.delivery or {}).get(WAKES)), signals[0])
     delivery, user = first.delivery or {}, first.author
     facts = delivery.get(FACTS) or {}
-    agent = with_variants(resolve_agent(first), facts, delivery.get("requestContext") or {})
+    agent = with_variants(resolve_woken_agent(first), facts, delivery.get("requestContext") or {})
     options = find_durability(agent, delivery.get("options") or {}).options
     messages = woken_messages(agent.configuration, signals)
     run_input = build_input(messages, options, delivery.get("clientTools") or [], delivery.get("requestContext") or {})
@@ -69,7 +69,7 @@ def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
     return run
 
 
-def resolve_agent(signal: Message) -> ResolvedAgent:
+def resolve_woken_agent(signal: Message) -> ResolvedAgent:
     """Return the agent that a signal wakes, at the version that its sender named. Raise RoleRequired."""
     delivery, user = signal.delivery or {}, signal.author
     version_id = delivery.get("versionId")
@@ -86,7 +86,7 @@ def resolve_agent(signal: Message) -> ResolvedAgent:
     return agent
 
 
-def follow_run(run_id: UUID, *, status: str, error: str = "") -> AgentRun | None:
+def start_next_run(run_id: UUID, *, status: str, error: str = "") -> AgentRun | None:
     """Start the next run of a thread if signals wait, and return it.
 
     Call it in the transaction that ends a run of the thread.
@@ -98,25 +98,25 @@ def follow_run(run_id: UUID, *, status: str, error: str = "") -> AgentRun | None
         return None
     if status == AgentRun.Status.FAILED and error.startswith(LOST_PROCESS):
         release_signals(thread.pk, run_id, MAX_RUNS_LOST_WITH_SIGNAL)
-    return start_waiting(thread)
+    return start_run_for_waiting(thread)
 
 
-def follow_deleted_run(thread_id: int) -> AgentRun | None:
+def start_next_run_of_thread(thread_id: int) -> AgentRun | None:
     """Start the next run of a thread whose active run was deleted, if signals wait, and return it.
 
     Call it in a transaction after that of the deletion, which has locked agents that a sender locks before the thread.
     """
     thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
-    return None if thread is None else start_waiting(thread)
+    return None if thread is None else start_run_for_waiting(thread)
 
 
-def start_waiting(thread: Thread) -> AgentRun | None:
+def start_run_for_waiting(thread: Thread) -> AgentRun | None:
     """Start a run for the signals that wait in a locked thread, unless one is active. Return it, or None."""
     waiting = [*waiting_signals(thread.pk).select_related("author")]
     if not waiting or active_run_id(thread) is not None:
         return None
     while signals := next_group(waiting):
-        if (run := start_next(thread, signals)) is not None:
+        if (run := start_or_refuse(thread, signals)) is not None:
             return run
         waiting = [signal for signal in waiting if signal not in signals]
     return None
@@ -132,12 +132,12 @@ def next_group(waiting: Sequence[Message]) -> list[Message]:
     return [signal for signal in waiting if not (signal.delivery or {}).get(QUEUED)]
 
 
-def start_next(thread: Thread, signals: Sequence[Message]) -> AgentRun | None:
+def start_or_refuse(thread: Thread, signals: Sequence[Message]) -> AgentRun | None:
     """Start a run for signals. If that fails for good, note why on the signals and return None."""
     try:
         # A savepoint: a failure here must not undo the end of the run before.
         with transaction.atomic():
-            run = wake(thread, signals)
+            run = start_woken_run(thread, signals)
             lock_referenced_rows()
             return run
     except OUTAGE_ERRORS:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from agentcms.api.query_params import QueryParams
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
-from agents_app.api.unknown_names import NameCheck, checking_names
+from agents_app.api.strict_requests import NameCheck, checking_names
 
 # Query parameters of every route. The lookups of the thread, its resource and its agent read them.
 PARAMETERS = ("agentId", "networkId", "resourceId", "threadId", "requestContext")

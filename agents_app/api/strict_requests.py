@@ -15,7 +15,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues, validate_fields
-from agents_app.configuration.unknown_names import find_unknown_in_config
+from agents_app.configuration.unknown_in_config import find_unknown_in_config
 
 # In a response with an agent. A caller may send an agent back as it was read.
 READ_ONLY_KEYS = frozenset(
