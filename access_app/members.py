@@ -61,7 +61,7 @@ def lock_teams(owner_ids: Iterable[str]) -> None:
 def change_role(membership: Membership, role: Role, manager: Caller) -> str:
     """Give a member another role. Return the one before.
 
-    Raise ValidationError for the last manager of a team, and for who has left it.
+    Raise ValidationError for the last manager of a team, and for a member who has left it.
     """
     with changing_members(manager, membership.owner_id):
         if role != Role.MANAGER:
@@ -75,7 +75,7 @@ def change_role(membership: Membership, role: Role, manager: Caller) -> str:
 
 
 def remove_member(membership: Membership, manager: Caller) -> None:
-    """Remove a member from a team. Raise ValidationError for the last manager, and for who has left the team."""
+    """Remove a member from a team. Raise ValidationError for the last manager, and for a former member."""
     with changing_members(manager, membership.owner_id):
         reject_loss_of_managers([membership])
         if not stored_membership(membership).delete()[0]:
@@ -124,7 +124,7 @@ def reject_loss_of_managers(memberships: Iterable[Membership]) -> None:
 
 
 def reject_loss_of_superusers(users: Iterable[AbstractBaseUser]) -> None:
-    """Raise ValidationError if nobody could add users in the admin any more without these superusers.
+    """Raise ValidationError if without these superusers nobody could add users in the admin.
 
     Call this in the transaction that deletes, deactivates or demotes them. Other callers wait until it ends.
     """

@@ -11,7 +11,7 @@ OWNER_IDS = "ownerIds"  # in the result of an export: the owners for which a dow
 
 
 def require_owners_of_file(user: Caller, job: Job) -> None:
-    """Raise RoleRequired if the file of a job has data of an owner for which the user has no role any more.
+    """Raise RoleRequired if the file of a job has data of an owner for which the user no longer has a role.
 
     The user may have left a team since the job wrote the file.
     """

@@ -87,7 +87,7 @@ def reject_needed_job(job: Job) -> None:
 
 
 def require_quota(user: Caller, size: int = 0) -> None:
-    """Raise FileQuotaExceeded if the user has no space for so many more bytes, or none at all."""
+    """Raise FileQuotaExceeded if `size` more bytes exceed the quota of the user, or the quota is used up."""
     if max(size, 1) > settings.JOB_FILES_PER_USER - used_bytes(user):
         raise FileQuotaExceeded
 

@@ -58,7 +58,7 @@ def require_base_quota(owner_id: str) -> None:
 
 
 def require_vector_quota(base: KnowledgeBase, count: int) -> None:
-    """Raise QuotaExceeded if the team has no space for so many more vectors that a caller sends.
+    """Raise QuotaExceeded if the team has no space for this many more vectors that a caller sends.
 
     Call it in the transaction that stores them: other vectors of the team wait for its end. Those that a rebuild
     copies into another index count once.

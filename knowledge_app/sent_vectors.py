@@ -218,7 +218,7 @@ def query_index(
 
 
 def reject_large_answer(top_k: int, dimension: int) -> None:
-    """Raise BadRequest if so many vectors with their numbers would make an answer too large."""
+    """Raise BadRequest if this many vectors with their numbers would make an answer too large."""
     if top_k * dimension > MAX_ANSWERED_NUMBERS:
         most = MAX_ANSWERED_NUMBERS // dimension
         message = f"With includeVector, at most {most:,} vectors of {dimension:,} numbers fit into an answer."

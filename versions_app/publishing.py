@@ -132,7 +132,7 @@ def replaces_live(row: Agent, live: AgentVersion) -> bool:
 def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None) -> AgentVersion | None:
     """Return the version that goes live: None if a guard refuses a save that may stay a draft.
 
-    Raise GateNotMet if the change asks to publish, and RoleRequired if the actor may not go around a gate.
+    Raise GateNotMet if the change asks to publish, and RoleRequired if the actor may not bypass a gate.
     """
     reason = publish_refusal_of(row, live) if live is not None else ""
     if not reason:
@@ -141,7 +141,7 @@ def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None
     if context.bypass_reason:
         # Without an actor it is our own code, such as a repair.
         if context.actor is not None:
-            require_role(context.actor, Role.MANAGER, row.owner_id, "Only managers go around a gate.")
+            require_role(context.actor, Role.MANAGER, row.owner_id, "Only managers may bypass a gate.")
         return live
     if context.may_stay_draft and head is not None:
         row.draft_reason = reason
@@ -164,7 +164,7 @@ def reject_new_circular_reference(row: Agent, head: AgentVersion | None, live: A
     not follow circular references.
     """
     version = live or head
-    # What goes live is checked again: since it was saved as a draft, its sub-agents may have come to lead back.
+    # What goes live is checked again: its sub-agents may lead back to the agent since it was saved as a draft.
     current = [row.active_version] if live else [row.active_version, row.head_version]
     known = {key for before in current if before for key in before.references.get("agents", ())}
     keys = version.references.get("agents", ()) if version else ()
@@ -200,7 +200,7 @@ def build_activation(
 
 
 def bypass_message() -> str:
-    """Return the reason of a change that goes around gates, for the live history."""
+    """Return the reason of a change that bypasses gates, for the live history."""
     reason = current_change().bypass_reason
     return f"Gates bypassed: {reason}" if reason else ""
 

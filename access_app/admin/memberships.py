@@ -39,7 +39,7 @@ def managed_memberships(user: Caller) -> QuerySet[Membership]:
 def reject_changed_rights(user: Caller, memberships: Sequence[Membership], new_owners: Sequence[str] = ()) -> None:
     """Check under the lock of their teams that the user may end memberships, and begin one in new teams.
 
-    Raise RoleRequired if the user does not manage the teams any more, and ValidationError for memberships that were
+    Raise RoleRequired if the user no longer manages the teams, and ValidationError for memberships that were
     deleted or moved meanwhile and for the last manager of a team.
     """
     lock_managed_teams(user, [*(membership.owner_id for membership in memberships), *new_owners])
@@ -126,7 +126,7 @@ class TeamManagersMixin:
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return the last managers as protected objects, so that nothing is deleted.
 
-        Raise RoleRequired if the user does not manage their teams any more.
+        Raise RoleRequired if the user no longer manages their teams.
         """
         rows = list(objs)
         deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)  # type: ignore[misc]

@@ -50,7 +50,7 @@ class AccountForm(UserChangeForm):
         return is_active
 
     def clean(self) -> dict[str, Any]:
-        """Reject a change after which nobody could add users. Who is no superuser has no inputs for it."""
+        """Reject a change after which nobody could add users. The form of other staff has no inputs for it."""
         cleaned = super().clean() or {}
         if not all(cleaned.get(name, True) for name in SUPERUSER_COLUMNS):
             reject_loss_of_superusers([self.instance])
@@ -81,7 +81,7 @@ class UserAccountAdmin(TeamManagersMixin, LockedChangeMixin, StaffAccessMixin, U
         return Membership.objects.filter(user__in=objs)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the way out for users with rows that the admin does not delete, such as API keys and conversations."""
+        """Say what to do with users whose rows the admin does not delete, such as API keys and conversations."""
         rows = User.objects.filter(pk__in=[user.pk for user in objs]).order_by("pk")
         if request.method == "POST":  # the page that asks locks nothing, because it has no transaction
             lock_teams(membership.owner_id for membership in self.memberships_of(objs))

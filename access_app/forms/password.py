@@ -13,7 +13,7 @@ from access_app.forms.throttled import ThrottledFormMixin
 from access_app.members import reject_loss_of_superusers
 
 # Django's text names single sign-on and LDAP, which this application does not have.
-SIGN_IN_HELP = "If disabled, nobody can sign in as this user. API keys of the user work all the same."
+SIGN_IN_HELP = "If disabled, nobody can sign in as this user. API keys of the user still work."
 LOST_PASSWORD_WARNING = format_html(
     '{}<ul id="id_unusable_warning" class="messagelist"><li class="warning">{}</li></ul>',
     SIGN_IN_HELP,

@@ -6,7 +6,7 @@ from typing import Any
 import dj_database_url
 
 # Seconds for which a request waits for a connection, and for which the pool repeats an attempt to connect. Its pauses
-# double, so that after a long outage requests would wait in vain. After the last attempt the next request begins anew.
+# double, so that after a long outage requests would wait in vain. After the last attempt the next request starts over.
 POOL_TIMEOUTS = {"timeout": 10, "reconnect_timeout": 10}
 
 
@@ -57,7 +57,7 @@ def sqlite_config(name: str, lock_timeout: int) -> dict[str, Any]:
     return {
         "ENGINE": "agentcms.db.backends.sqlite3",
         "NAME": name,
-        # Opening the file anew for each request would execute the statements of `init_command` each time.
+        # Opening the file again for each request would execute the statements of `init_command` each time.
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "timeout": lock_timeout,

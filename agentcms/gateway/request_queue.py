@@ -13,7 +13,7 @@ RequestTask = Callable[[], None]
 
 
 class RequestQueue:
-    """Handles requests in the threads that bring them, at most so many at once; the others wait without a thread."""
+    """Handles requests in the threads that bring them, at most `limit` at once. The others wait without a thread."""
 
     def __init__(self, limit: int) -> None:
         self.free = limit

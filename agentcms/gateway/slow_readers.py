@@ -22,7 +22,7 @@ from agentcms.process.shutdown import on_shutdown
 
 CHECK_BYTES = 256 * 1024  # are sent between two checks, so about as much waits in memory for a client
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1  # seconds
-OPEN_FILES = Path("/proc/self/fd")  # of Linux: opening a path in it opens the file anew, at its beginning
+OPEN_FILES = Path("/proc/self/fd")  # of Linux: opening a path in it opens the file again, at its beginning
 
 # Of `struct tcp_info` in linux/tcp.h: offsets of the state, the acknowledged bytes and the bytes not sent yet.
 STATE, ACKNOWLEDGED, NOT_SENT = 0, 120, 144

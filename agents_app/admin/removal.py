@@ -60,7 +60,7 @@ class AgentRemovalAdmin(WithoutBulkDeletionMixin, admin.ModelAdmin):
     def get_locked_row(self, request: HttpRequest, agent: Agent, role: Role) -> Agent:
         """Lock an agent whose page was allowed before, and check the role again: it may have another team since.
 
-        Raise Agent.DoesNotExist if the user does not see it any more, RoleRequired, and AgentReplaced for the form of
+        Raise Agent.DoesNotExist if the user no longer sees it, RoleRequired, and AgentReplaced for the form of
         another agent.
         """
         row = Agent.objects.for_user(request.user).with_role(request.user).get_locked(agent.pk)

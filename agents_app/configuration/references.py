@@ -203,7 +203,7 @@ def _path_in_variants(field: str, key: str, snapshot: JSONMapping) -> str:
 
 
 def reload_missing_entries(references: Mapping[str, Iterable[str]]) -> None:
-    """Read anew what staff and teams added if references name something else. Takes a query for each such kind.
+    """Read again what staff and teams added if references name something else. Takes a query for each such kind.
 
     A process reads these tables once a second. What another one stored just now is not missing where an agent is saved
     or run.

@@ -39,7 +39,7 @@ class Change:
     """The data that a change gives to its versions and activations.
 
     With `publish` unset, a save goes live unless a draft is ahead. A save that does not ask to publish, or only by
-    default, stays a draft where a gate refuses it. `bypass_reason` is why a manager goes around a gate.
+    default, stays a draft where a gate refuses it. `bypass_reason` is why a manager bypasses a gate.
     """
 
     message: str = ""
@@ -53,7 +53,7 @@ class Change:
 
     @property
     def may_stay_draft(self) -> bool:
-        """True if the save does not ask to publish itself. A reason to go around a gate asks to publish."""
+        """True if the save does not ask to publish itself. A reason to bypass a gate asks to publish."""
         return not self.bypass_reason and (self.publish is None or self.publishes_by_default)
 
     @property

@@ -64,7 +64,7 @@ class Agent(ConfigurationColumns):
         ordering: ClassVar = ["-created_at", "id"]
         indexes: ClassVar = [
             # A list and its count read this index and not the table. With the condition, PostgreSQL need not test each
-            # entry; SQLite tests the columns all the same, so they are part of the index.
+            # entry; SQLite still tests the columns, so they are part of the index.
             models.Index(
                 fields=["-created_at", "id", "active_version", "archived_at"],
                 name="agent_listed",

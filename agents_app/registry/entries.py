@@ -176,12 +176,12 @@ class Registry:
         return self.staff_revisions[kind]() if kind in self.staff_revisions else ""
 
     def reload_staff_entries(self, kind: Kind) -> None:
-        """Read what staff added anew. Entries are otherwise up to a second old."""
+        """Read again what staff added. Entries are otherwise up to a second old."""
         if kind in self.staff_reloads:
             self.staff_reloads[kind]()
 
     def reload_if_missing(self, kind: Kind, keys: Iterable[str]) -> None:
-        """Read what staff added anew if it lacks one of these keys: another process may have stored it just now."""
+        """Read again what staff added if it lacks one of these keys: another process may have stored it just now."""
         if not self.staff_entries_of(kind).keys() >= {*keys}:
             self.reload_staff_entries(kind)
 

@@ -14,7 +14,7 @@ from versions_app.publishing import publish_notes_of
 
 
 def gate_context(request: HttpRequest, agent: Agent, version: AgentVersion) -> dict[str, object]:
-    """Return why gates refuse a version or warn of it, and whether the user may go around them."""
+    """Return why gates refuse a version or warn of it, and whether the user may bypass them."""
     refusal, warning = publish_notes_of(agent, version)
     return {
         "gate_refusal": refusal,

@@ -194,7 +194,7 @@ def checked_items(items: ItemFile) -> Iterator[tuple[int, JSONObject]]:
     """Yield the items of a checked file with their lines. Raise Conflict for a file that was changed."""
     for line, item in items.read():
         if isinstance(item, RowFault):
-            raise Conflict("The file cannot be read any more. Import it again.")
+            raise Conflict("The file can no longer be read. Import it again.")
         yield line, item
 
 

@@ -168,7 +168,7 @@ def set_target(experiment: Experiment, options: JSONObject, user: Caller) -> Non
 
 
 def set_callee(experiment: Experiment, kind: str, key: str, version: str, user: Caller) -> None:
-    """Set a workflow or a scorer as the target. Who may edit the dataset may call them."""
+    """Set a workflow or a scorer as the target. Users who may edit the dataset may call them."""
     owner_id = experiment.dataset.owner_id
     require_role(user, Role.EDITOR, owner_id)
     callee = find_callee(kind, key, owner_id, version)

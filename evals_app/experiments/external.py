@@ -79,7 +79,7 @@ def submit_result(experiment: Experiment, fields: JSONObject, user: Caller | Non
 
 
 def require_editor(experiment: Experiment, user: Caller) -> None:
-    """Raise ApiError if the user may not see an experiment any more, and RoleRequired without the role."""
+    """Raise ApiError if the user may no longer see an experiment, and RoleRequired without the role."""
     dataset = Dataset.objects.for_user(user).with_role(user).filter(pk=experiment.dataset_id).first()
     if dataset is None:
         raise experiment_not_found(experiment.pk)

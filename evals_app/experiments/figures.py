@@ -61,7 +61,7 @@ def find_known_cost(experiment: Experiment, cost: Decimal | float | None) -> Dec
 
 
 def earlier_spending(experiment: Experiment) -> Earlier:
-    """Return the cost and the tokens of attempts that have no result any more, as the row has them now."""
+    """Return the cost and the tokens of attempts that no longer have a result, as the row has them now."""
     rows = Experiment.objects.filter(pk=experiment.pk)
     return rows.values_list("earlier_cost", "earlier_tokens").first() or (Decimal(0), 0)
 
@@ -174,7 +174,7 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
 
 
 def half_interval(variance: float, count: int) -> float:
-    """Return how far the 95 % interval of a mean of so many values reaches on each side."""
+    """Return how far the 95 % interval of a mean of `count` values reaches on each side."""
     return 1.96 * math.sqrt(variance / count)  # 1.96 deviations are 95 % of a normal distribution
 
 
@@ -220,7 +220,7 @@ def meets_bar(figures: JSONObject, bar: float) -> bool:
 
 
 def score_text(score: float, bars: Sequence[float], digits: int = 2) -> str:
-    """Return a score with so many digits, or with as many more as tell it from the bars with which it is compared."""
+    """Return a score with these digits, and with more if it would look like a bar that it is above or below."""
     texts = [f"{score:.{count}f}" for count in range(digits, SCORE_DIGITS + 1)]
     places = [(score > bar, score < bar) for bar in bars]
     exact_enough = (text for text in texts if [(float(text) > bar, float(text) < bar) for bar in bars] == places)

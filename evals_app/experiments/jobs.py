@@ -118,7 +118,7 @@ def was_deleted(experiment: Experiment) -> bool:
 
 
 def missing_target_reason(item_loop: ItemLoop) -> str:
-    """Return why the target of an experiment cannot run any more, or a blank text if it can."""
+    """Return why the target of an experiment can no longer run, or a blank text if it can."""
     try:
         targets.resolve_target(item_loop.experiment, item_loop.user)
     except (ApiError, PermissionDenied) as error:

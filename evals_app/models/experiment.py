@@ -273,7 +273,7 @@ class ExperimentResult(models.Model):
     class Meta:
         ordering: ClassVar = ["id"]
         constraints: ClassVar = [
-            # Two workers may come to the same item. The one that inserts the row starts it.
+            # Two workers may reach the same item. The one that inserts the row starts it.
             models.UniqueConstraint(fields=["experiment", "item", "attempt"], name="one_result_per_attempt")
         ]
         indexes: ClassVar = [

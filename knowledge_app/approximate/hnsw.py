@@ -91,7 +91,7 @@ def create_hnsw_index(index: KnowledgeIndex) -> bool:
 
 @contextmanager
 def memory_for(count: int, dimensions: int) -> Iterator[None]:
-    """Give PostgreSQL the memory to build a graph of so many vectors, unless its own setting is enough.
+    """Give PostgreSQL the memory to build a graph of this many vectors, unless its own setting is enough.
 
     What does not fit into the memory takes twice as long and more. The memory is that of one process: the shared
     memory, by which several build a graph, is often limited to 64 MB in a container.

@@ -50,7 +50,7 @@ def fetch_content(document: Document, fence: Fence) -> bytes:
 
 
 def store_columns(document: Document, fence: Fence, *names: str) -> None:
-    """Store columns of a document, unless the fence says that its job may not write it any more."""
+    """Store columns of a document, unless the fence says that its job may no longer write it."""
     values: ColumnValues = {name: getattr(document, name) for name in names}
     with transaction.atomic():
         # It locks the base, as everybody does who replaces a document. So nobody replaces half of what is stored here.

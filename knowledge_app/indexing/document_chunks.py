@@ -26,7 +26,7 @@ class Superseded(Exception):
     """Another job indexes this document now, or the document or the index was deleted."""
 
 
-# Locks what a job writes, inside a transaction. Raises Superseded or LeaseLost if the job may not write it any more.
+# Locks what a job writes, inside a transaction. Raises Superseded or LeaseLost if the job may no longer write it.
 Fence = Callable[[], None]
 ReportProgress = Callable[[int, int], None]  # chunks that are embedded, and all of them
 

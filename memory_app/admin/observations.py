@@ -66,7 +66,7 @@ class ObservationAdmin(ReadOnlyAdmin):
             messages.success(request, f"{count:,} {noun} observed again. The jobs show the progress.")
         if left:
             messages.warning(
-                request, f"{left:,} stay as they are: their agents have no observational memory any more."
+                request, f"{left:,} stay as they are: their agents no longer have an observational memory."
             )
 
 

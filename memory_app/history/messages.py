@@ -80,7 +80,7 @@ def append_messages(
 
 
 def reject_full_thread(thread: Thread, count: int) -> None:
-    """Raise Conflict if a thread has no room for so many messages.
+    """Raise Conflict if a thread has no room for this many messages.
 
     Call it before a run begins, not at its end: the answer would be lost.
     """

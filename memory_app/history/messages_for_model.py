@@ -38,7 +38,7 @@ def place_signals(rows: Sequence[Message]) -> Iterator[Message]:
 def window_data(rows: Sequence[Message], turns: ThreadTurns) -> list[JSONValue]:
     """Return the data of messages, which are sorted by number, with the markup of turns.
 
-    Signals whose run did not end well are marked: it may not have come to its input processors.
+    Signals whose run did not end well are marked: it may not have reached its input processors.
     """
     ends = {row.run_id for row in rows}
     window = []

@@ -123,7 +123,7 @@ def buffered_chunk(row: Observation) -> JSONObject:
 
 
 def config_of(options: ObservationalOptions | None) -> JSONObject:
-    """Return the thresholds of an agent, or nothing if it has no observational memory any more."""
+    """Return the thresholds of an agent, or nothing if it no longer has an observational memory."""
     if options is None:
         return {}
     limits = observation_limits(options)

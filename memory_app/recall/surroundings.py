@@ -38,7 +38,7 @@ def load_heads(rows: Sequence[Message]) -> dict[int, Message]:
 
 
 def load_surroundings(rows: Sequence[Message], before: int, after: int) -> dict[int, Surroundings]:
-    """Return at most so many messages before and after each row, by its primary key."""
+    """Return at most this many messages before and after each row, by its primary key."""
     if not rows or not (before or after):
         return {row.pk: Surroundings() for row in rows}
     near = Q()
@@ -56,7 +56,7 @@ def load_surroundings(rows: Sequence[Message], before: int, after: int) -> dict[
 def was_processed() -> Q:
     """Return the condition of messages that input processors have seen.
 
-    A signal that waits is given to a run later. One whose run failed may not have come to the input processors.
+    A signal that waits is given to a run later. One whose run failed may not have reached the input processors.
     """
     answers = Message.objects.filter(thread=OuterRef("thread"), number__gt=OuterRef("number"))
     return ~Q(role=Message.Role.SIGNAL) | Q(Exists(answers.filter(run_id=OuterRef("seen_by"))))

@@ -62,7 +62,7 @@ def build_message_entries(thread: Thread, heads: Collection[int], user: Caller) 
 def agent_names(run_ids: Collection[UUID], user: Caller) -> dict[UUID, str]:
     """Return the name of the agent of each run, or the ID of one that the user may not see.
 
-    Runs that are not stored any more are left out.
+    Runs that are no longer stored are left out.
     """
     visible_names = Agent.objects.for_user(user).filter(pk=OuterRef("agent_id")).values("name")
     stored = AgentRun.objects.filter(pk__in=run_ids)

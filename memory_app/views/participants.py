@@ -84,7 +84,7 @@ def remove_participant(request: HttpRequest, key: str, user_id: int) -> HttpResp
     thread = get_own_page_thread(request, key)
     participant = get_object_or_404(Participant, thread=thread, user=user_id)
     participant.delete()
-    messages.success(request, f"{participant.name} takes no part any more.")
+    messages.success(request, f"{participant.name} no longer takes part.")
     return redirect("threads:participants", key)
 
 

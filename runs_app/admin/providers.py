@@ -41,7 +41,7 @@ def name_users(keys: Iterable[str]) -> tuple[list[str], int]:
 
 
 def find_lost_keys(keys_before: set[str], row: ModelProvider) -> set[str]:
-    """Return the IDs and aliases with which agents do not find a provider any more."""
+    """Return the IDs and aliases with which agents no longer find a provider."""
     # A disabled provider still replaces the one of the code with its ID.
     in_code = {entry.key for entry in registry.entries(Kind.MODEL_PROVIDER)} - {row.key}
     return keys_before - in_code - ({row.key, *row.aliases} if row.is_enabled else set())

@@ -39,7 +39,7 @@ def answer_response(user: Caller, run_id: UUID, agent_id: str, unknown: Sequence
 
     `unknown` are names of a request that did not start the run, and that are therefore no warnings of it.
 
-    Raise ApiError if it has no answer, and also RoleRequired if the user may not read all of it any more.
+    Raise ApiError if it has no answer, and also RoleRequired if the user may no longer read all of it.
     """
     access = StreamAccess(user, lambda: is_run_visible(user, run_id, details=True))
     try:

@@ -32,7 +32,7 @@ DECLINED_MESSAGE = "Tool call was not approved by the user."
 DELETED_TASK_MESSAGE = "The background task was deleted."
 LOST_TOOL_MESSAGE = (
     "The tool '{name}' was not called. It was removed, changed or switched off while the call waited, so this agent "
-    "cannot use it any more."
+    "can no longer use it."
 )
 
 # Of messages and of their parts: they have defaults, but without them no reader knows which class a JSON object is of.

@@ -63,7 +63,7 @@ def deliver_results(run_id: UUID) -> int:
     """Deliver the results of a run that are due, with those of its caller in its conversation. Return their number.
 
     They are signals to the thread of the run: an idle thread is woken for one run. Without a thread, or if the thread
-    is full or nobody can run the agent there any more, they become events of the run.
+    is full or nobody can still run the agent there, they become events of the run.
     """
     run = AgentRun.objects.select_related("thread", "requested_by").without_large_columns().filter(pk=run_id).first()
     if run is None:

@@ -54,7 +54,7 @@ TASK_OUTCOME_UNKNOWN = (
     "The outcome is unknown: check whether the tool has done its work."
 )
 ASKS_PERSON_MESSAGE = "The tool asks a person, which it cannot do in the background. Call it in the foreground."
-MISSING_TOOL_MESSAGE = "The agent has no tool '{name}' any more."
+MISSING_TOOL_MESSAGE = "The agent no longer has the tool '{name}'."
 TOOL_TIMEOUT_MESSAGE = "The tool took longer than {seconds:g} seconds and was stopped."
 TOOL_CANCELLED_MESSAGE = "The tool broke off its work, although nobody has cancelled it."
 

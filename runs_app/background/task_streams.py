@@ -134,7 +134,7 @@ class TaskStream(ServerSentEvents):
         self.tasks = tasks
 
     def visible_tasks(self) -> BackgroundTaskQuerySet:
-        """Return the tasks that the user may see, who may be no superuser any more."""
+        """Return the tasks that the user may see, who may no longer be a superuser."""
         if self.user.is_superuser:
             read_through_outage(stopping, refresh_credentials, self.user)
         return self.tasks()

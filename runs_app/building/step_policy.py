@@ -110,7 +110,7 @@ async def is_met(name: str, steps: list[FinishedStep]) -> bool:
     """Return whether a run ends after these steps. A condition that fails ends it too: nothing else would."""
     condition = find_stop_condition(name)
     if condition is None:
-        log.warning("The stop condition '%s' is not registered any more, so it ends no run.", name)
+        log.warning("The stop condition '%s' is no longer registered, so it ends no run.", name)
         return False
     try:
         if inspect.iscoroutinefunction(condition):

@@ -73,7 +73,7 @@ def url_of_thread(thread: Thread) -> str:
 
 
 def find_text(run: AgentRun, scope: str, revision: int | None, user: Caller) -> str:
-    """Return the text of a revision, or a blank text if it is not stored any more or the user may not read it."""
+    """Return the text of a revision, or a blank text if it is no longer stored or the user may not read it."""
     if not revision or (scope == "resource" and not may_read_resource(run, user)):
         return ""
     rows = WorkingRevision.objects.filter(revision=revision)

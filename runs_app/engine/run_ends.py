@@ -158,7 +158,7 @@ def cancel_abandoned_children() -> None:
     for runs in (waiting, executed):
         abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)
         for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_ENDED_RUNS]):
-            with logging_errors(log, "Run %s has no parent any more and could not be cancelled.", child_id):
+            with logging_errors(log, "Run %s no longer has a parent and could not be cancelled.", child_id):
                 cancel_run(child_id)
 
 

@@ -162,7 +162,7 @@ class PendingWrites:
             return run.written
 
     def _write_within(self, seconds: float) -> None:
-        """Let the thread write at the latest after so many seconds. The caller holds the lock."""
+        """Let the thread write no later than after this many seconds. The caller holds the lock."""
         due_at = time.monotonic() + seconds
         if due_at < self.due_at:
             self.due_at = due_at

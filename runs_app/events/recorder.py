@@ -62,7 +62,7 @@ class Recorder:
         return "".join(self.texts)
 
     def begin_segment(self, steps: int, calls: Iterable[str], changed: JSONMapping) -> None:
-        """Continue after earlier segments with so many steps.
+        """Continue after earlier segments with this many steps.
 
         `calls` are the IDs of the decided calls, and `changed` the arguments of those that people have changed.
         """

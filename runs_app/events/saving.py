@@ -70,7 +70,7 @@ def runs_above(run_ids: set[UUID]) -> set[UUID]:
 
 
 def ended_runs(snapshots: Mapping[UUID, WriteSnapshot]) -> set[UUID]:
-    """Return the runs of which the ends of these snapshots are stored. They belong to no process any more."""
+    """Return the runs of which the ends of these snapshots are stored. They no longer belong to a process."""
     rows = AgentRun.objects.filter(pk__in=[run_id for run_id, snapshot in snapshots.items() if snapshot.end])
     return {
         run_id

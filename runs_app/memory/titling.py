@@ -45,7 +45,7 @@ def title_thread(job: Job) -> dict[str, bool]:
 def conversation(thread: Thread) -> list[tuple[str, str]]:
     """Return role and text of the first messages, without signals that input processors may not have seen.
 
-    A run that has stored its messages has come to its input processors. One that failed may not have.
+    A run that has stored its messages has reached its input processors. One that failed may not have.
     """
     processed = Message.objects.filter(thread=thread.pk, run_id=OuterRef("seen_by"))
     rows = thread.messages.exclude(text="").exclude(role=Message.Role.TOOL).order_by("number")

@@ -135,7 +135,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         """Change the memory for the model. Return the result for the model."""
         holder = self.find_holder(deps)
         if holder is None:
-            return {"success": False, "message": "There is no working memory any more."}
+            return {"success": False, "message": "The working memory no longer exists."}
         origin, memory = values.Origin(run_id=deps.run_id), to_storable_json(memory)
         if self.options.json_schema is not None:
             outcome = values.merge_object(holder, memory, self.options.json_schema, origin)

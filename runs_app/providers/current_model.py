@@ -31,7 +31,7 @@ class CurrentModel(WrapperModel):
         self.connection = connection
 
     async def find_current(self) -> Model:
-        """Return the model of the provider as it is now. Raise AgentBuildError if it is not available any more."""
+        """Return the model of the provider as it is now. Raise AgentBuildError if it is no longer available."""
         # A run begins with this table. Another thread for its first step would take 2 % of its CPU.
         table = get_cached_table()
         provider = table.find(str(self.choice["provider"])) if table is not None else None

@@ -128,7 +128,7 @@ def parse_call(body: JSONMapping, *, strict: bool, query_contexts: Sequence[str]
     with collecting_issues(issues):
         context = parse_request_context(body, query_contexts, strict=strict)
         call = call._replace(request_context=context.values, warnings=[*find_unknown_in_body(body), *context.warnings])
-    # The start of a run validates them. With other issues it does not come to that.
+    # The start of a run validates them. With other issues, the run does not start.
     if issues and "messages" in body:
         with collecting_issues(issues):
             parse_messages(call.messages)

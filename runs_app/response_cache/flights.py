@@ -23,7 +23,7 @@ class Flight:
     ends_at: float = 0  # when nobody gets it any more
 
     def finish(self, text: str, seconds: int) -> None:
-        """Let those that wait use an answer of so many seconds, or ask the model themselves if it is blank."""
+        """Let those that wait use an answer for this many seconds, or ask the model themselves if it is blank."""
         self.text = text
         self.ends_at = time.monotonic() + min(seconds, NOT_STORED_SECONDS)
 

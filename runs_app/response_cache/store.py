@@ -67,7 +67,7 @@ def take_turn(key: str) -> NextAct:
 
 
 def renew_lock(key: str) -> bool:
-    """Keep the lock of a request that still asks the model. Return False if there is none any more."""
+    """Keep the lock of a request that still asks the model. Return False if it no longer exists."""
     with suppress(*CACHE_ERRORS):
         return cache.touch(f"response-cache-lock:{key}", LOCK_SECONDS)
     return False

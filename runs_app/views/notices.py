@@ -23,7 +23,9 @@ def notices(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         by_email = request.POST.get("by_email") == "on"
         ApprovalNotice.objects.update_or_create(user=user, defaults={"by_email": by_email})
-        messages.success(request, "You get e-mail about approvals." if by_email else "You get no e-mail any more.")
+        messages.success(
+            request, "You get e-mail about approvals." if by_email else "You no longer get e-mail about approvals."
+        )
         return redirect("runs:notices")
     notice = ApprovalNotice.objects.filter(user=user).first() or ApprovalNotice(user=user)
     context = {"nav": "account", "tab": "notices", "notice": notice, "can_send_mail": can_send_mail()}

@@ -6,7 +6,7 @@
 
   const { find, findAll, listen, showToast, reportSignedOut } = agentcms;
   const POLL_INTERVAL = 2000;
-  const GONE_MESSAGE = "This conversation no longer exists, or you have no access to it any more.";
+  const GONE_MESSAGE = "This conversation no longer exists, or you no longer have access to it.";
 
   const page = find("#thread-messages[data-live]");
   if (!page) return;

@@ -97,7 +97,7 @@ def test_a_worker_that_fails_later_ends_its_process_with_the_reason(
     wait_until(lambda: signals, 20, "the end of the worker")
 
     assert signals == [(os.getpid(), signal.SIGTERM)]
-    assert "This worker cannot execute runs any more and ends: RuntimeError: Activity worker failed" in caplog.text
+    assert "This worker can no longer execute runs and ends: RuntimeError: Activity worker failed" in caplog.text
 
 
 @pytest.mark.drill
@@ -111,7 +111,7 @@ def test_a_worker_whose_namespace_is_deleted_ends_its_process(runner, settings, 
     wait_until(lambda: signals, 240, "the end of the worker")
 
     assert signals == [(os.getpid(), signal.SIGTERM)]
-    assert "This worker cannot execute runs any more and ends: " in caplog.text
+    assert "This worker can no longer execute runs and ends: " in caplog.text
 
 
 async def create_namespace(address, name):

@@ -25,7 +25,7 @@ class Content(list):
 
 
 class CallCancelled(Exception):
-    """A call that the client does not wait for any more."""
+    """A call that the client no longer waits for."""
 
 
 def wait(request_id, seconds):

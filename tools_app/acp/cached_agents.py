@@ -119,7 +119,7 @@ def get_available_agent(key: str) -> AcpRecord:
 
 
 def switched_off_reason(records: Mapping[str, AcpRecord], record: AcpRecord) -> str:
-    """Return why a record that was read earlier cannot be used any more, or a blank text."""
+    """Return why a record that was read earlier can no longer be used, or a blank text."""
     current = records.get(record.key)
     if current is None or current.pk != record.pk:
         return DELETED_MESSAGE

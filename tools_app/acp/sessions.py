@@ -107,7 +107,7 @@ class AgentPool(SharedPool[ProcessKey | object, Slot]):
                 self.end_outdated((await run_db(acp_table.get)).records)
 
     def end_outdated(self, records: Mapping[str, AcpRecord]) -> None:
-        """End the processes of agents that may not be used any more, and idle ones of earlier records."""
+        """End the processes of agents that may no longer be used, and idle ones of earlier records."""
         for key, slot in list(self.entries.items()):
             process = slot.process
             if process is None:

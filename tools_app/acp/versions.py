@@ -33,7 +33,7 @@ def restore_acp_version(agent: AcpAgent, version: AcpAgentVersion) -> list[str]:
     """Give a locked ACP agent the configuration of an earlier version, as a new version.
 
     The stored environment stays unless the command changes: it was entered for another program. Return the names of
-    the deleted variables. Raise ValidationError by field if the configuration is not valid any more.
+    the deleted variables. Raise ValidationError by field if the configuration is no longer valid.
     """
     command, names = agent.command_key, list(agent.environment_names)
     agent.read_snapshot(version.snapshot, ACP_SNAPSHOT_COLUMNS)

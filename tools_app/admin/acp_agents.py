@@ -163,7 +163,7 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
         if reason:
             messages.error(request, reason)
             return
-        words = "enabled" if row.is_enabled else "disabled. Agents cannot use it any more"
+        words = "enabled" if row.is_enabled else "disabled. Agents can no longer use it"
         messages.success(request, f"{row.title} is {words}.")
 
     @admin.display

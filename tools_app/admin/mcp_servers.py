@@ -178,7 +178,7 @@ class McpServerAdmin(
         except ApiError as error:
             messages.error(request, error.error)
             return redirect("admin:tools_app_mcpserver_changelist")
-        words = "enabled" if row.is_enabled else "disabled. Agents cannot use its tools any more"
+        words = "enabled" if row.is_enabled else "disabled. Agents can no longer use its tools"
         if reason:
             messages.error(request, reason)
         else:

@@ -44,7 +44,7 @@ def versions_response(
 
 @contextmanager
 def refusing_invalid_versions() -> Iterator[None]:
-    """Turn the ValidationError of a version that is not valid any more into a 422."""
+    """Turn the ValidationError of a version that is no longer valid into a 422."""
     try:
         yield
     except ValidationError as error:

@@ -69,7 +69,7 @@ LATE_CODES = (REQUEST_TIMEOUT, httpx2.codes.REQUEST_TIMEOUT)  # of a request, an
 # type of its own.
 LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
 
-Check = Callable[[], None]  # raises McpError if a tool may not be called any more
+Check = Callable[[], None]  # raises McpError if a tool may no longer be called
 
 find_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 
@@ -130,7 +130,7 @@ def is_unknown_tool(text: str) -> bool:
 def tool_error(server: Server, text: str) -> McpError:
     """Return the error that a tool reported, in the words of its server."""
     if is_unknown_tool(text):
-        return UnknownTool(f"The MCP server '{server.title}' does not have this tool any more.")
+        return UnknownTool(f"The MCP server '{server.title}' no longer has this tool.")
     return reported_error(server.title, text, server.headers)
 
 

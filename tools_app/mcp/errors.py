@@ -33,7 +33,7 @@ class McpError(OutsideError):
 
 
 class UnknownTool(McpError):
-    """A call of a tool that the server does not have any more."""
+    """A call of a tool that the server no longer has."""
 
 
 class RedirectRefused(Exception):

@@ -88,7 +88,7 @@ class SessionPool(SharedPool[SessionKey, Session]):
         task.add_done_callback(self.tasks.discard)
 
     async def _end_unless_it_answers(self, key: SessionKey, session: Session) -> None:
-        """Leave a program that does not answer any more to those who use it, and end it after them.
+        """Let no further call use a program that no longer answers. End it after the calls that still use it.
 
         A tool that hangs may keep it from all other calls.
         """

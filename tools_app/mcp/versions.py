@@ -43,7 +43,7 @@ def restore_server_version(server: McpServer, version: McpServerVersion) -> Rest
     """Give a locked server the configuration of an earlier version, as a new version.
 
     Stored headers stay unless the address changes: they were entered for another one. Raise ValidationError by field
-    if the configuration is not valid any more.
+    if the configuration is no longer valid.
     """
     address, names, was_enabled = server.address, list(server.header_names), server.is_enabled
     server.read_snapshot(version.snapshot, SERVER_SNAPSHOT_COLUMNS)

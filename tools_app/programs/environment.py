@@ -48,7 +48,7 @@ def mask_values(text: str, values: Mapping[str, str]) -> str:
 
 
 def without_rest_of_value(text: str, values: Mapping[str, str]) -> str:
-    """Return a text whose beginning was cut, without the rest of a value there, which is not recognized any more."""
+    """Return a text whose beginning was cut, without the rest of a value there, which is no longer recognized."""
     text = text.lstrip("\N{REPLACEMENT CHARACTER}")  # of a character that was cut
     rests = (
         len(value) - start

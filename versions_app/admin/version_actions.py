@@ -72,7 +72,7 @@ def needless_message(version: AgentVersion, action: ConfirmedAction) -> str:
 
 
 def moved_message(request: HttpRequest, row: Agent, action: ConfirmedAction) -> str:
-    """Return that a version which the action replaces is not the one that the page named any more, or ""."""
+    """Return that a version which the action replaces is no longer the one that the page named, or ""."""
     if request.POST.get("live") != str(row.active_version_id):
         return LIVE_MOVED_MESSAGE
     # Publishing leaves a draft as it is, and a restored version takes its place.
@@ -102,7 +102,7 @@ class VersionActionsAdmin(HistoryAdmin):
     def lock_agent_of(self, request: HttpRequest, version: AgentVersion, role: Role) -> Agent:
         """Lock the agent of a version, and check the role again: it may have another team since.
 
-        Raise AgentVersion.DoesNotExist for what the user may not change any more, too.
+        Raise AgentVersion.DoesNotExist for what the user may no longer change, too.
         """
         row = version.locked_agent()
         if not has_role(request.user, role, row.owner_id):

@@ -150,7 +150,7 @@ class AgentVersion(models.Model):
         """Return the head from this restored draft to the version before it, and return that. Raise CannotUndo."""
         number = self.version_number
         if row.head_version_id != self.pk or not row.has_draft or self.source != Source.RESTORE:
-            raise CannotUndo(f"v{number} is not the draft any more. Nothing was changed.", code="moved")
+            raise CannotUndo(f"v{number} is no longer the draft. Nothing was changed.", code="moved")
         # No version has the number 0.
         before = row.versions.filter(version_number=self.based_on or 0).first()
         if before is None:

@@ -107,7 +107,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             return render_dialog_again(request, render_version_restore_dialog, agent, version, form)
 
         try:
-            # Gates hold only what goes live, so a draft goes around none.
+            # Gates check only what is published, so a draft bypasses none.
             reason = form.cleaned_data["bypass_reason"] if publish else ""
             with change(message=form.cleaned_data["message"], publish=publish, bypass_reason=reason):
                 new_number = version.restore_locked(agent).version_number
@@ -150,7 +150,7 @@ def restore_title(agent: Agent, version: AgentVersion) -> str:
 
 
 def gate_reason(gates: Mapping[str, object]) -> str:
-    """Return why the button that publishes cannot be pressed: a gate refuses, and the user may not go around it."""
+    """Return why the button that publishes cannot be pressed: a gate refuses, and the user may not bypass it."""
     return "A release gate is not met." if gates["gate_refusal"] and not gates["may_bypass"] else ""
 
 
@@ -171,7 +171,7 @@ def render_refusal(
     form: ActivateForm,
     refusal: MoveRefused,
 ) -> HttpResponse:
-    """Render the dialog with why the version may not move. Who may go around a gate is asked for the reason."""
+    """Render the dialog with why the version may not move. Users who may bypass a gate are asked for the reason."""
     if isinstance(refusal, GateNotMet) and has_role_for(request, agent, Role.MANAGER):
         form.add_error("bypass_reason", NO_REASON_MESSAGE)
         return render(request, agent, version, form, status=422)

@@ -1,6 +1,6 @@
 """Fast execution of the statements that most requests of the API run.
 
-Django builds and compiles a queryset anew each time it is executed, and sends the statements of a save one by one.
+Django builds and compiles a queryset again each time it is executed, and sends the statements of a save one by one.
 That takes more CPU than the statements themselves. Two modules avoid it, on PostgreSQL and SQLite alike:
 
 - `compiled_query` compiles a queryset once per process and fills in its values afterwards. A query of the API takes

@@ -240,7 +240,7 @@ AGENT_FIELDS: dict[str, str] = {
     "Duplicate.id": "The ID of the copy.",
     "Duplicate.name": "The name of the copy. The default is the name of the original.",
     "Duplicate.versionId": "The version to copy. The default is the live version.",
-    "ModelChoice.name": "The name of the model. Other settings of the model may stand beside it.",
+    "ModelChoice.name": "The name of the model. Other settings of the model may be next to it.",
     "ModelChoice.provider": "The key of a model provider, such as openai or demo.",
     "CountSampling.type": "Score one in every count answers.",
     "RatioSampling.type": "Score a share of the answers.",

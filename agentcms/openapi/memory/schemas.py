@@ -141,7 +141,7 @@ MEMORY_FIELDS: dict[str, str] = {
     "uiMessages": "The messages of the page in the form that user interfaces show, with their metadata.",
     "clonedMessages": "The messages of the copy.",
     "newThreadId": "The ID of the copy. The default is a new one.",
-    "messageLimit": "Only so many of the newest messages.",
+    "messageLimit": "At most this many of the newest messages.",
     "messageFilter": "Only messages by startDate, endDate or messageIds.",
     "messageIds": "The ID of a message, an object with it, or a list of both.",
     "workingMemory": "The text, or an object as JSON if the agent has a schema. Null without one.",

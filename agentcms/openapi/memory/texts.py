@@ -28,7 +28,7 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
     "getMemoryStatus": "Says whether the agent has a memory, and how far the thread is observed.",
     "getObservationalMemory": "The record is null if nothing was observed yet. The history has the observations that "
     "reflections have replaced, the latest first.",
-    "awaitBufferStatus": "Responds when no job of the thread makes observations, after 30 seconds at the latest.",
+    "awaitBufferStatus": "Responds when no job of the thread makes observations, after at most 30 seconds.",
     "searchMemory": "Finds messages in a thread or in all threads of a resource. If the agent has semantic recall, "
     "the most similar ones come first, with scores. Otherwise the messages contain all words. The agent is that of "
     "`agentId`, or of the thread.",

@@ -44,7 +44,7 @@ LOCAL_EMBEDDERS = "local"  # the provider of embedders that run in this process
 MAX_TOP_K = 100
 OBSERVATIONAL_MEMORY = "observationalMemory"
 RESOURCE_SCOPE_MESSAGE = "Observations are made by thread. The scope 'resource' has no effect."
-MISPLACED_MESSAGE = "Observations stand beside 'options'. Send memory.observationalMemory instead."
+MISPLACED_MESSAGE = "Observations belong next to 'options'. Send memory.observationalMemory instead."
 VECTOR_MESSAGE = "Vectors are in the database of this application. 'vector' has no effect."
 
 

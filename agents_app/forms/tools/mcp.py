@@ -46,7 +46,7 @@ class SelectableTool:
 
     @property
     def is_gone(self) -> bool:
-        """True if the server does not list the tool any more."""
+        """True if the server no longer lists the tool."""
         return self.is_selected and (self.entry is None or not self.entry.definition_hash)
 
     @property

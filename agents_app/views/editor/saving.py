@@ -78,9 +78,9 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
 
 
 def error_of_refusal(refusal: MoveRefused, *, may_bypass: bool) -> tuple[str | None, str]:
-    """Return the field of the form that a refused version is about, or None, and the message with the way out.
+    """Return the field of the form that a refused version is about, or None, and the message with what to do instead.
 
-    Who may go around a gate is asked for the reason, which is missing.
+    Users who may bypass a gate are asked for the missing reason.
     """
     if isinstance(refusal, GateNotMet) and may_bypass:
         return "bypass_reason", NO_REASON_MESSAGE
@@ -232,5 +232,5 @@ def changes_as_text(fields: JSONObject) -> str:
 
 def change_from_form(form: AgentEditForm) -> ChangeValues:
     cleaned = form.cleaned_data
-    reason = cleaned.get("bypass_reason", "")  # nobody goes around a gate when an agent is created
+    reason = cleaned.get("bypass_reason", "")  # no gate can refuse a new agent, so there is none to bypass
     return {"name": cleaned["version_name"], "message": cleaned["message"], "bypass_reason": reason}

@@ -203,7 +203,7 @@ class AsyncClient:
     async def wait(self, run_id: str, seconds: float | None = None) -> Run:
         """Wait until a run is finished, however many decisions that takes, and return it.
 
-        Raise TimeoutError after so many seconds. The run goes on.
+        Raise TimeoutError after `timeout` seconds. The run goes on.
         """
         pauses = WaitPauses(seconds)
         while (run := await self.send(CALLS.get_run(run_id)))["status"] in UNFINISHED:
@@ -216,7 +216,7 @@ class AsyncClient:
         return job
 
     async def wait_for_job(self, job_id: str, seconds: float | None = None) -> Job:
-        """Wait until a job is finished, and return it. Raise TimeoutError after so many seconds. The job goes on."""
+        """Wait until a job is finished, and return it. Raise TimeoutError after `timeout` seconds. The job goes on."""
         pauses = WaitPauses(seconds, "job")
         while (job := await self.job(job_id))["state"] in UNFINISHED_JOBS:
             await asyncio.sleep(pauses.next())

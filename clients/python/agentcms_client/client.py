@@ -215,7 +215,7 @@ class Client:
     def wait(self, run_id: str, seconds: float | None = None) -> Run:
         """Wait until a run is finished, however many decisions that takes, and return it.
 
-        Raise TimeoutError after so many seconds. The run goes on.
+        Raise TimeoutError after `timeout` seconds. The run goes on.
         """
         pauses = WaitPauses(seconds)
         while (run := self.send(CALLS.get_run(run_id)))["status"] in UNFINISHED:
@@ -228,7 +228,7 @@ class Client:
         return job
 
     def wait_for_job(self, job_id: str, seconds: float | None = None) -> Job:
-        """Wait until a job is finished, and return it. Raise TimeoutError after so many seconds. The job goes on."""
+        """Wait until a job is finished, and return it. Raise TimeoutError after `timeout` seconds. The job goes on."""
         pauses = WaitPauses(seconds, "job")
         while (job := self.job(job_id))["state"] in UNFINISHED_JOBS:
             time.sleep(pauses.next())

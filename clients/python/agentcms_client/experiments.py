@@ -48,7 +48,7 @@ class Request:
         fail_under: The lowest mean that passes, by scorer. Of one that is better the lower it scores, the highest.
         not_worse_than: A version that runs too. Each scorer is compared with it.
         margin: How much worse than that version passes.
-        max_cost: Stop above so many dollars.
+        max_cost: Stop above this many dollars.
         max_failed: How many items may fail to run. None allows any number.
         timeout: Seconds after which the experiment is cancelled.
         on_progress: Called with the experiment, as the API returns it, after each read.

@@ -143,7 +143,7 @@ def mean_of(scores: Sequence[float]) -> float:
 
 
 def score_text(score: float, bar: float) -> str:
-    """Return a score with three digits, or with as many more as tell it from a bar."""
+    """Return a score with three digits, or with more if it would look like the bar."""
     texts = [f"{score:.{count}f}" for count in range(3, SCORE_DIGITS + 1)]
     place = (score > bar, score < bar)
     return next((text for text in texts if (float(text) > bar, float(text) < bar) == place), texts[-1])

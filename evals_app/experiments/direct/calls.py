@@ -100,7 +100,7 @@ def perform_in_thread(result: ExperimentResult, callee: Callee) -> bool:
 
 
 def perform(result: ExperimentResult, callee: Callee) -> bool:
-    """Call the target, score what it returned, and store both. Return False if the result is not wanted any more.
+    """Call the target, score what it returned, and store both. Return False if the result is no longer wanted.
 
     Another process took over, or the experiment was ended. What the call has spent counts even so.
     """

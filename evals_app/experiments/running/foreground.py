@@ -33,7 +33,7 @@ KILLED_MESSAGE = (
 def create_command_job(experiment: Experiment) -> Job:
     """Create the job of a command, in the transaction that stores its experiment.
 
-    A killed command cannot end its experiment. A worker takes this job over once its lease is not renewed any more.
+    A killed command cannot end its experiment. A worker takes this job over once its lease is no longer renewed.
     """
     return Job.objects.create_claimed(COMMAND_JOB, {"experiment": str(experiment.pk)})
 

@@ -72,7 +72,7 @@ class ScoringLoop:
         return store_scored(result)
 
     def pause(self, seconds: float) -> None:
-        """Wait for so many seconds, or until an answer is scored."""
+        """Wait for this many seconds, or until an answer is scored."""
         if self.open:
             wait([scores for _, scores in self.open.values()], seconds, FIRST_COMPLETED)
         else:

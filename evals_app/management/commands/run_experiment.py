@@ -86,7 +86,7 @@ class Command(BaseCommand):
         parser.add_argument("--fail-under", action="append", default=[], metavar="SCORER=MEAN", help=BAR_HELP)
         parser.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
         parser.add_argument("--margin", type=float, default=0.0, help="How much worse is allowed.")
-        parser.add_argument("--max-cost", type=float, help="Stop above so many dollars.")
+        parser.add_argument("--max-cost", type=float, help="Stop above this many dollars.")
         parser.add_argument("--json", type=Path, help="Write the results to this file.")
         parser.add_argument("--junit", type=Path, help="Write a JUnit report to this file.")
 

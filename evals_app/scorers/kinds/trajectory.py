@@ -222,7 +222,7 @@ def match_steps(expected: Sequence[ExpectedStep], made: Sequence[MadeStep]) -> d
 def add_match(first: int, calls: list[list[int]], call_of: dict[int, int], step_of: dict[int, int]) -> None:
     """Give a step a call that it matches. The step that has it already takes another one, if there is one."""
     # A search for an augmenting path of the matching. It is no recursion: the path may be as long as there are steps.
-    found_by: dict[int, int] = {}  # the step from which the search has come to a call
+    found_by: dict[int, int] = {}  # the step from which the search reached a call
     queue = deque([first])
     while queue:
         step = queue.popleft()

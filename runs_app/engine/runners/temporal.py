@@ -129,5 +129,5 @@ def end_process_after_failure(running: asyncio.Future[None]) -> None:
     """
     error = None if running.cancelled() else running.exception()
     if error is not None:
-        log.critical("This worker cannot execute runs any more and ends: %s", describe_service_error(error))
+        log.critical("This worker can no longer execute runs and ends: %s", describe_service_error(error))
         os.kill(os.getpid(), signal.SIGTERM)

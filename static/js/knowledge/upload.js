@@ -6,7 +6,7 @@
   const { find, findAll, onAdded } = window.agentcms;
   const RESPONSES = {
     0: "The server cannot be reached. Upload the file again.",
-    403: "You may not add documents any more, or another user has signed in in this browser. Reload the page.",
+    403: "You may no longer add documents, or another user has signed in in this browser. Reload the page.",
     404: "The knowledge base no longer exists.",
     413: "The file is too large.",
     429: "Too many requests. Wait a moment and upload the file again.",

@@ -9,7 +9,7 @@
   const MAX_RETRY_DELAY = 5000;
   const CLOCK_INTERVAL = 100;
   const ENDINGS = { finish: "done", abort: "stopped", error: "failed", suspended: "waits for a decision" }; // by the type of the last event
-  const GONE_MESSAGE = "This run no longer exists, or you have no access to it any more.";
+  const GONE_MESSAGE = "This run no longer exists, or you no longer have access to it.";
   const SIGNED_OUT_MESSAGE = "You have been signed out. Sign in in another tab, and the rest appears here.";
 
   const openStreams = new Set();

@@ -108,7 +108,7 @@ def test_names_that_nothing_reads_and_missing_models_are_warnings(caller):
         ("memory.options.lastMesages", "This name is unknown. Did you mean lastMessages?"),
         (
             "memory.options.observationalMemory",
-            "Observations stand beside 'options'. Send memory.observationalMemory instead.",
+            "Observations belong next to 'options'. Send memory.observationalMemory instead.",
         ),
         ("memory.observationalMemory.scope", "Observations are made by thread. The scope 'resource' has no effect."),
         ("memory.vector", "Vectors are in the database of this application. 'vector' has no effect."),

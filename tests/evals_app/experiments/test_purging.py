@@ -1,4 +1,4 @@
-"""Purged items: what experiments stored of them is gone, and they do not run any more."""
+"""Purged items: what experiments stored of them is gone, and they no longer run."""
 
 import json
 from datetime import timedelta

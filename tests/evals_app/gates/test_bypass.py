@@ -55,7 +55,7 @@ def test_neither_publishers_nor_short_reasons_bypass_a_gate(agent, act):
     refused = act(publisher, agent.head_version, {"bypassReason": REASON})
 
     assert (short.status_code, short.body["issues"][0]["field"]) == (400, "bypassReason")
-    assert (refused.status_code, "Only managers go around a gate." in refused.body["error"]) == (403, True)
+    assert (refused.status_code, "Only managers may bypass a gate." in refused.body["error"]) == (403, True)
     agent.refresh_from_db()
     assert (live_number(agent), agent.last_version_number) == (1, 2)
 

@@ -43,7 +43,7 @@ def test_an_import_that_publishes_refuses_the_record(agent):
 
 
 def test_the_check_of_a_file_names_the_gate_that_publishing_would_miss(agent):
-    """Imported as a draft, the change goes around no gate."""
+    """Imported as a draft, the change bypasses no gate."""
     line = json.dumps(record("concierge", instructions="Three")).encode()
     publisher = browser(member("publisher"))
 

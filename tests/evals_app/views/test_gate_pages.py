@@ -1,4 +1,4 @@
-"""Pages of release gates: managers make, change, lower and delete them, and go around them with a reason."""
+"""Pages of release gates: managers make, change, lower and delete them, and bypass them with a reason."""
 
 import uuid
 from functools import partial

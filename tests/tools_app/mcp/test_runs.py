@@ -127,7 +127,7 @@ def test_a_tool_that_the_server_does_not_have_any_more_is_a_failed_tool_and_list
     (result,) = chunks(run, "tool-result")
     (job,) = Job.objects.filter(kind=LIST_TOOLS)
     assert run.status == run.Status.SUCCEEDED
-    assert "The MCP server 'Office' does not have this tool any more." in str(result["payload"]["result"])
+    assert "The MCP server 'Office' no longer has this tool." in str(result["payload"]["result"])
     assert job.parameters == {"server": "office"}
     run_claimed(str(job.pk))
     http_server.refresh_from_db()
@@ -146,7 +146,7 @@ def test_a_tool_that_is_gone_is_named_and_lists_again_while_the_cache_is_away(id
         run = wait_for_end(start_run(agent_with({"office": {}}), member("editor"), "Use office_shred with 2 and 40."))
 
     (result,) = chunks(run, "tool-result")
-    assert "does not have this tool any more" in str(result["payload"]["result"])
+    assert "no longer has this tool" in str(result["payload"]["result"])
     assert Job.objects.filter(kind=LIST_TOOLS).count() == 1
 
 

@@ -61,7 +61,7 @@ def test_an_approved_call_of_a_tool_that_is_gone_is_a_failed_tool(idle_engine, o
     assert result["payload"]["isError"]
     assert result["payload"]["result"] == (
         "The tool 'office_add' was not called. It was removed, changed or switched off while the call waited, so this "
-        "agent cannot use it any more."
+        "agent can no longer use it."
     )
 
 

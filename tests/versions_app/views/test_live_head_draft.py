@@ -72,7 +72,7 @@ def test_a_restored_draft_that_was_saved_again_is_not_taken_back(editor, story):
     response = act(editor, "take_back", story, 4)
 
     assert agent_state(story) == (3, 5, [1, 2, 3, 4, 5])
-    assert messages(response)[-1] == "v4 is not the draft any more. Nothing was changed."
+    assert messages(response)[-1] == "v4 is no longer the draft. Nothing was changed."
 
 
 def test_a_restored_draft_that_was_published_is_not_taken_back(editor, publisher, story):
@@ -82,7 +82,7 @@ def test_a_restored_draft_that_was_published_is_not_taken_back(editor, publisher
     response = act(editor, "take_back", story, 4)
 
     assert agent_state(story) == (4, 4, [1, 2, 3, 4])
-    assert messages(response)[-1] == "v4 is not the draft any more. Nothing was changed."
+    assert messages(response)[-1] == "v4 is no longer the draft. Nothing was changed."
 
 
 def test_a_draft_that_nobody_restored_is_not_taken_back(editor, drafted):

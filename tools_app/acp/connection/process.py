@@ -226,7 +226,7 @@ class AgentProcess:
     # --- The end
 
     def switch_off(self, reason: str) -> None:
-        """End the program because its agent may not be used any more. A prompt in progress fails with the reason."""
+        """End the program because its agent may no longer be used. A prompt in progress fails with the reason."""
         self.end_reason = reason
         self.kill_soon()
 

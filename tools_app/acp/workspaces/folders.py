@@ -112,7 +112,7 @@ class Workspace:
             os.close(current)
 
     def reject_full(self, more: int = 0) -> None:
-        """Raise PathRefused if the workspace has no room for so many bytes more."""
+        """Raise PathRefused if the workspace has no room for this many more bytes."""
         size, count = more, 0
         with self.open_folders([]) as folder:
             for bytes_of_entry in entry_sizes(folder):

@@ -21,8 +21,8 @@ ENCRYPTED_COLUMNS: tuple[tuple[type[Model], str, str], ...] = (
 
 class Command(BaseCommand):
     help = """Encrypts the keys of model providers, headers of MCP servers and environments of ACP agents again, with
-    PROVIDER_KEY_SECRET. Reads those that were encrypted with PROVIDER_KEY_SECRET_OLD. Afterwards this is not needed
-    any more. May be repeated."""
+    PROVIDER_KEY_SECRET. Reads those that were encrypted with PROVIDER_KEY_SECRET_OLD, which is no longer needed
+    afterwards. May be repeated."""
 
     def handle(self, *args: object, **options: object) -> None:
         results = [*reencrypt_all()]
