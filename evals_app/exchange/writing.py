@@ -72,11 +72,12 @@ def _csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
 
 def _batches(dataset: Dataset, version: int) -> Iterator[list[JSONObject]]:
     """Yield the items in their order. Each batch is a query of its own, which keeps no transaction open."""
-    rows = ItemVersion.objects.filter(dataset=dataset, item__purged_at=None).at_version(version)
-    rows = rows.select_related("item").order_by("item_id")
+    # Without a join: PostgreSQL would read all earlier items again for each batch.
+    rows = ItemVersion.objects.filter(dataset=dataset).at_version(version).prefetch_related("item").order_by("item_id")
     after = None
     while batch := list((rows.filter(item_id__gt=after) if after else rows)[:BATCH_SIZE]):
-        yield [item_to_body(row) for row in batch]
+        if bodies := [item_to_body(row) for row in batch if row.item.purged_at is None]:
+            yield bodies
         after = batch[-1].item_id
 
 

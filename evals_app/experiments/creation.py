@@ -22,7 +22,7 @@ from evals_app.experiments.direct.targets import find_callee, version_state_of
 from evals_app.experiments.jobs import enqueue_experiment
 from evals_app.experiments.memory import shares_thread
 from evals_app.experiments.scoring import live_scorer_versions, missing_scorers
-from evals_app.models import Dataset, Experiment, ItemVersion
+from evals_app.models import Dataset, DatasetItem, Experiment, ItemVersion
 from evals_app.models.item import ItemVersionQuerySet
 from jobs_app.limits import JOB_RETRY_AFTER, lock_jobs_of
 from memory_app.realms import served_owner
@@ -75,7 +75,8 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
     version = dataset.version if version is None else version
     if version > dataset.version:
         raise ConfigError([Issue("version", f"The dataset has {dataset.version} versions.")])
-    items = ItemVersion.objects.at_version(version).not_purged_before(timezone.now()).filter(dataset=dataset)
+    items = ItemVersion.objects.at_version(version).filter(dataset=dataset)
+    items = items.filter(item__in=DatasetItem.objects.not_purged_before(timezone.now()))
     reject_unknown_scorers(options, dataset, items)
     count = items.count()
     if not count:

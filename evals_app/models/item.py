@@ -17,6 +17,12 @@ from evals_app.models.dataset import Dataset
 ITEM_WIRE_NAMES = {"scorer_keys": "scorerIds"}
 
 
+class DatasetItemQuerySet(models.QuerySet["DatasetItem"]):
+    def not_purged_before(self, time: datetime) -> Self:
+        """Filter to the items that were not yet purged at a time."""
+        return self.filter(Q(purged_at=None) | Q(purged_at__gte=time))
+
+
 class DatasetItem(models.Model):
     """An item of a dataset. Its versions have the contents."""
 
@@ -26,6 +32,8 @@ class DatasetItem(models.Model):
     external_id = models.CharField(max_length=200, null=True, editable=False)
     purged_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = DatasetItemQuerySet.as_manager()
 
     class Meta:
         ordering: ClassVar = ["id"]
@@ -42,10 +50,6 @@ class ItemVersionQuerySet(models.QuerySet["ItemVersion"]):
         """Filter to the items as they were at a version of their dataset, without those that were deleted."""
         still = Q(to_version=None) | Q(to_version__gt=version)
         return self.filter(still, from_version__lte=version, is_deleted=False)
-
-    def not_purged_before(self, time: datetime) -> Self:
-        """Filter to the items that were not yet purged at a time."""
-        return self.filter(Q(item__purged_at=None) | Q(item__purged_at__gte=time))
 
     def current(self) -> Self:
         return self.filter(to_version=None, is_deleted=False)

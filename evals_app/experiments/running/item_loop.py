@@ -30,7 +30,7 @@ from evals_app.experiments.results import MAX_ITEM_RETRIES, next_open_results, o
 from evals_app.experiments.running.interruptions import interruption_deferred
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.experiments.stopping import STOP_SECONDS, end_at_once, end_early, end_stuck_run, stop_runs
-from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from evals_app.models import DatasetItem, Experiment, ExperimentResult, ItemVersion
 from jobs_app.models import Job
 from runs_app.models import AgentRun
 from runs_app.resolution import ResolvedAgent
@@ -237,12 +237,13 @@ class ItemLoop:
         experiment = self.experiment
         items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
         # One that was purged after the start is part of the total. It fails when it starts.
-        items = items.not_purged_before(experiment.created_at).select_related("item")
+        not_purged = DatasetItem.objects.not_purged_before(experiment.created_at)
         for attempt in range(experiment.repeats):
             results = experiment.results.filter(item=OuterRef("item"), attempt=attempt)
-            # Past the cursor, or each look would go over all items that are done.
-            rows = items.filter(~Exists(results), item_id__gt=self.cursors[attempt]).order_by("item_id")[:count]
-            for version in rows:
+            # Past the cursor in both tables, or each look would go over all items that are done.
+            cursor = self.cursors[attempt]
+            rows = items.filter(~Exists(results), item_id__gt=cursor, item__in=not_purged.filter(pk__gt=cursor))
+            for version in rows.prefetch_related("item").order_by("item_id")[:count]:
                 yield version, attempt
                 count -= 1
             if count <= 0:

@@ -5,9 +5,12 @@ import json
 from io import StringIO
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from evals_app.datasets.changes import add_items, change_item
 from evals_app.datasets.purging import purge_item
+from evals_app.exchange import writing
 from evals_app.models import Dataset, ItemVersion
 from tests.api_client import Caller
 from tests.conftest import DRILL
@@ -148,3 +151,37 @@ def test_an_export_is_a_file_for_those_who_may_read(editor):
     assert stranger.get("/api/datasets/support/export").body["code"] == "DATASET_NOT_FOUND"
     assert editor.get("/api/datasets/support/export?format=xml").body["issues"][0]["field"] == "format"
     assert Caller().get("/api/datasets/support/export").status_code == 401
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_batch_whose_items_are_all_purged_leaves_no_trace(editor, monkeypatch, file_format):
+    dataset = make_dataset("One", "Two", "Three", owner_id="support")
+    in_one_batch = export_items(editor, "support", file_format).decode()
+    monkeypatch.setattr(writing, "BATCH_SIZE", 1)
+    assert export_items(editor, "support", file_format).decode() == in_one_batch
+    first, _, third = ItemVersion.objects.order_by("item_id").select_related("item")
+
+    for version in (first, third):
+        purge_item(dataset, version.item, member("publisher", "support"))
+
+    content = export_items(editor, "support", file_format)
+    assert inputs_of(content, file_format) == ["Two"]
+
+
+def inputs_of(content, file_format):
+    if file_format == "csv":
+        return [row["input"] for row in csv.DictReader(StringIO(content.decode()))]
+    rows = json.loads(content) if file_format == "json" else map(json.loads, content.splitlines())
+    return [row["input"] for row in rows]
+
+
+def test_a_batch_reads_nothing_of_earlier_items(editor):
+    """PostgreSQL reads a joined table from its start, which took a minute for 100,000 items."""
+    make_dataset("One", "Two", owner_id="support")
+
+    with CaptureQueriesContext(connection) as queries:
+        export_items(editor, "support", "json")
+
+    read = [query["sql"] for query in queries if "evals_app_itemversion" in query["sql"]]
+    assert read
+    assert not [sql for sql in read if "JOIN" in sql]
