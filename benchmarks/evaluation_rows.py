@@ -91,7 +91,7 @@ def store_results(experiment: Any, count: int) -> None:
 
 def store_experiment(dataset: Any, agent: Any, user: Any, shift: float) -> Any:
     """Store an experiment that has ended, as a worker leaves it."""
-    from evals_app.experiments.ending import finish
+    from evals_app.experiments.ending import finish_experiment
     from evals_app.models import Experiment, ExperimentResult, ItemVersion
 
     version = agent.active_version
@@ -109,7 +109,7 @@ def store_experiment(dataset: Any, agent: Any, user: Any, shift: float) -> Any:
     items = ItemVersion.objects.at_version(dataset.version).filter(dataset=dataset)
     results = [build_result(row, item, number, shift) for number, item in enumerate(items)]
     ExperimentResult.objects.bulk_create(results, batch_size=500)
-    finish(row, Experiment.Status.COMPLETED)
+    finish_experiment(row, Experiment.Status.COMPLETED)
     return row
 
 

@@ -87,7 +87,7 @@ def filled_base(count: int) -> Any:
     """Return a knowledge base with random vectors."""
     import numpy as np
 
-    from agentcms.vectors.quantize import pack
+    from agentcms.vectors.quantize import pack_vector
     from knowledge_app.indexing.rebuild import create_live_index
     from knowledge_app.models import Chunk, KnowledgeBase
 
@@ -98,7 +98,7 @@ def filled_base(count: int) -> Any:
         vectors = chance.normal(size=(min(5000, count - start), DIMENSIONS)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         rows = []
-        for number, (scale, data) in enumerate(map(pack, vectors), start):
+        for number, (scale, data) in enumerate(map(pack_vector, vectors), start):
             values = {"key": f"k{number}", "text": f"Text {number}", "metadata": {"year": number % 10}}
             rows.append(Chunk(index=index, text_hash=f"h{number}", scale=scale, data=data, **values))
         Chunk.objects.bulk_create(rows, batch_size=1000)

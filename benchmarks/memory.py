@@ -96,12 +96,12 @@ def message_row(thread: Thread, number: int) -> Any:
 def vector_rows(thread: Thread, messages: list[Any]) -> Iterator[Any]:
     import numpy as np
 
-    from agentcms.vectors.quantize import pack
+    from agentcms.vectors.quantize import pack_vector
     from memory_app.models import Vector
 
     rows = np.random.default_rng(thread.pk).normal(size=(len(messages), DIMENSIONS)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    for message, packed in zip(messages, map(pack, rows), strict=True):
+    for message, packed in zip(messages, map(pack_vector, rows), strict=True):
         columns = {"part": 0, "embedder": EMBEDDERS[0], "resource_id": thread.resource_id, "thread": thread}
         yield Vector(message=message, scale=packed.scale, data=packed.data, **columns)
 

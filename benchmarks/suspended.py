@@ -104,7 +104,7 @@ def measure_resumption(count: int) -> tuple[list[float], list[float]]:
     from django.contrib.auth import get_user_model
     from django.utils import timezone
 
-    from runs_app.approvals.decisions import Decision, Verdict, decide
+    from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
     from runs_app.events.streams import wait_until_over
     from runs_app.models import AgentRun, PendingCall
 
@@ -115,7 +115,7 @@ def measure_resumption(count: int) -> tuple[list[float], list[float]]:
         assert call.run is not None
         number = call.run.last_event_number
         decided_at = timezone.now()
-        decide(call, Decision(Verdict.APPROVE), user, PendingCall.Via.API)
+        decide_pending_call(call, Decision(Verdict.APPROVE), user, PendingCall.Via.API)
         wait_until_over(call.run.pk)
         run = AgentRun.objects.get(pk=call.run.pk)
         assert run.finished_at is not None, run.error

@@ -120,7 +120,7 @@ async def call_ms(server: Any) -> float:
 def measure_building(row: Any, listing: Any) -> Figures:
     """Return the times of storing a list of tools, and of building an agent that has all of them."""
     from agents_app.models import Agent
-    from runs_app.building.agent import build
+    from runs_app.building.agent import build_agent
     from runs_app.resolution import stored_agents
     from tools_app.mcp.listing import store_listing
 
@@ -132,7 +132,7 @@ def measure_building(row: Any, listing: Any) -> Figures:
     return {
         f"store the list of {tool_server.TOOLS} tools, ms": stored,
         f"build an agent with {tool_server.TOOLS} tools, which connects to nothing, ms": least_ms(
-            lambda: build(resolved.configuration)
+            lambda: build_agent(resolved.configuration)
         ),
     }
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from agentcms.errors import BadRequest, Conflict
 from agentcms.ids import uuid7
 from agentcms.vectors import UnknownEmbedder, find_embedder
-from agentcms.vectors.quantize import PackedVector, pack, unpack
+from agentcms.vectors.quantize import PackedVector, pack_vector, unpack_vector
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import Filter
@@ -78,7 +78,7 @@ def delete_index(base: KnowledgeBase, index: KnowledgeIndex) -> None:
 def query_vector(index: KnowledgeIndex, numbers: Sequence[float]) -> Vector:
     """Return the vector of a search with length 1. Raise BadRequest for another dimension than that of the index."""
     reject_other_dimension(index, dimension_of(index), numbers, "queryVector")
-    return normalize(numbers, "queryVector")
+    return normalize_vector(numbers, "queryVector")
 
 
 def reject_other_dimension(index: KnowledgeIndex, dimension: int, numbers: Sequence[float], path: str) -> None:
@@ -95,7 +95,7 @@ def reject_other_dimensions(index: KnowledgeIndex, vectors: Sequence[Sequence[fl
         reject_other_dimension(index, dimension, vector, f"vectors[{number}]")
 
 
-def normalize(numbers: Sequence[float], path: str) -> Vector:
+def normalize_vector(numbers: Sequence[float], path: str) -> Vector:
     """Return a vector with length 1. Raise BadRequest for one without a direction."""
     import numpy as np
 
@@ -108,7 +108,7 @@ def normalize(numbers: Sequence[float], path: str) -> Vector:
     return normal
 
 
-def upsert(
+def upsert_vectors(
     base: KnowledgeBase,
     index: KnowledgeIndex,
     vectors: Sequence[Sequence[float]],
@@ -177,7 +177,7 @@ def sent_chunk(
     text = text if isinstance(text, str) else ""
     if index.pk == base.index_id and not text:
         raise BadRequest("request body", [(f"metadata[{number}].text", TEXT_MESSAGE)])
-    packed = pack(normalize(vector, f"vectors[{number}]"))
+    packed = pack_vector(normalize_vector(vector, f"vectors[{number}]"))
     return Chunk(
         index=index,
         key=key,
@@ -227,6 +227,6 @@ def reject_large_answer(top_k: int, dimension: int) -> None:
 
 def stored_vectors(chunk_ids: Sequence[int]) -> dict[int, list[float]]:
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "scale", "data")
-    vectors = {pk: unpack(PackedVector(scale, bytes(data))) for pk, scale, data in rows}
+    vectors = {pk: unpack_vector(PackedVector(scale, bytes(data))) for pk, scale, data in rows}
     # In 64 bits: of 32 bits, JSON would show all decimals.
     return {pk: vector.astype(float).round(DECIMALS).tolist() for pk, vector in vectors.items()}

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
-from agentcms.db.partitions import ONE_DAY, Partition, create_partition, drop_partition, partitions
+from agentcms.db.partitions import ONE_DAY, Partition, create_partition, drop_partition, list_partitions
 from jobs_app.cleanup import before_cleanup
 from runs_app.models import AgentRun, RunEvent, RunStep
 
@@ -39,7 +39,7 @@ def maintain_partitions() -> Iterator[str]:
 
 def create_ahead(table: str, now: datetime) -> None:
     """Create the missing partitions from today on."""
-    existing = {partition.day for partition in partitions(table)}
+    existing = {partition.day for partition in list_partitions(table)}
     days = [now.date() + number * ONE_DAY for number in range(DAYS_AHEAD + 1)]
     for day in days:
         if day not in existing and not create_partition(table, day):
@@ -48,7 +48,7 @@ def create_ahead(table: str, now: datetime) -> None:
 
 def drop_expired(table: str, limit: datetime) -> None:
     """Drop the partitions of the days of which all runs ended before a limit."""
-    for partition in partitions(table):
+    for partition in list_partitions(table):
         if partition.day >= limit.date():
             return
         if not has_younger_runs(partition, limit) and not drop_partition(partition):

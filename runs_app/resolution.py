@@ -146,7 +146,7 @@ class ResolvedAgent:
         return find_missing_references(keys_of_fields(self.configuration), stored)
 
     def _build(self, sub_agents: SubAgents) -> BuiltAgent:
-        from runs_app.building.agent import build  # imports pydantic-ai, which is heavy
+        from runs_app.building.agent import build_agent  # imports pydantic-ai, which is heavy
 
         live_ids = sub_agents.live_ids
         versions = AgentVersion.objects.in_bulk(live_ids.values()) if live_ids else {}
@@ -155,7 +155,7 @@ class ResolvedAgent:
             for key, live_id in live_ids.items()
             if live_id in versions
         }
-        return build(
+        return build_agent(
             self.configuration,
             known_agents=descriptions,
             archived_agents=sub_agents.archived,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from agentcms import errors
 from agentcms.errors import BadRequest
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 
 TRUNCATED_BODY_MESSAGE = "The body ended before its declared length."
@@ -29,7 +29,7 @@ class StrictJSONParser(BaseParser):
         reject_other_encodings(request)
         body = read_limited_body(request, stream)
         try:
-            return parse(body)
+            return parse_strict_json(body)
         except InvalidJSON as error:
             raise BadRequest("request body", error.faults) from None
 

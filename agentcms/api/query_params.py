@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from agentcms.api.pagination import Paging
 from agentcms.errors import BadRequest
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.timestamps import parse_timestamp
@@ -209,7 +209,7 @@ class QueryParams:
 
     def _from_text(self, name: str, text: str) -> JSONObject:
         try:
-            value = parse(text.encode())
+            value = parse_strict_json(text.encode())
         except InvalidJSON as error:
             for field, message in error.faults:
                 self.add_fault(join_path(name, field) if field else name, message)

@@ -43,7 +43,7 @@ def first_id(day: date) -> UUID:
     return UUID(int=milliseconds << 80)
 
 
-def partitions(table: str) -> list[Partition]:
+def list_partitions(table: str) -> list[Partition]:
     """Return the partitions of a table by day, oldest first, without the default one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass(%s)", [table])
@@ -70,7 +70,7 @@ def create_partition(table: str, day: date) -> bool:
     if is_attached:
         return True
     execute_or_give_up(drop_absence(default))  # the day would come, and its rows would be refused
-    return any(partition.day == day for partition in partitions(table))
+    return any(partition.day == day for partition in list_partitions(table))
 
 
 def drop_absence(default: str) -> str:

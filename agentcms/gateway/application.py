@@ -21,7 +21,7 @@ from agentcms.errors import ApiError, Unavailable
 from agentcms.gateway.body import BodyTimeout, IncompleteBody, RequestBody
 from agentcms.gateway.environ import environ_of, set_body
 from agentcms.gateway.request_queue import RequestQueue
-from agentcms.gateway.responses import respond
+from agentcms.gateway.responses import send_wsgi_response
 from agentcms.middleware.wsgi_charset import Application, Environ
 from agentcms.observability import metrics
 from agentcms.observability.middleware import PROBES
@@ -93,7 +93,7 @@ class WebApplication:
             exchange.done()
 
     def respond(self, environ: Environ, exchange: Exchange) -> None:
-        respond(self.wsgi_application, environ, exchange.proto, self.loop)
+        send_wsgi_response(self.wsgi_application, environ, exchange.proto, self.loop)
         exchange.done()
 
     def receive_body(self, environ: Environ, exchange: Exchange) -> None:

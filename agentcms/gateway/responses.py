@@ -40,7 +40,7 @@ class StartResponse:
         self.status, self.headers = int(status[:3]), headers
 
 
-def respond(
+def send_wsgi_response(
     application: Application, environ: Environ, protocol: HTTPProtocol, loop: asyncio.AbstractEventLoop
 ) -> None:
     """Call the application and send its response. An exception of the application becomes a 500.

@@ -43,7 +43,7 @@ ERROR_DESCRIPTIONS = {
 
 
 @cache_result
-def document() -> JSONObject:
+def build_document() -> JSONObject:
     """Return the whole document."""
     paths: dict[str, JSONObject] = {}
     for section in SECTIONS:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from agentcms.openapi.document import document
+from agentcms.openapi.document import build_document
 from agentcms.web.code_examples import CodeExample, ExampleRequest, code_examples
 from agentcms.wire.json_types import JSONObject
 
@@ -90,7 +90,7 @@ class SchemaDoc(NamedTuple):
 def route_groups(origin: str) -> list[RouteGroup]:
     """Return all routes by subject, with examples for the server at an origin, such as https://cms.example.org."""
     groups: dict[str, list[RouteDoc]] = {}
-    for path, operations in document()["paths"].items():
+    for path, operations in build_document()["paths"].items():
         for method, operation in operations.items():
             groups.setdefault(operation["tags"][0], []).append(build_route(origin, path, method, operation))
     subjects = [subject for subject in SUBJECT_ORDER if subject in groups]
@@ -150,7 +150,7 @@ def first_content(body: JSONObject) -> tuple[str, JSONObject]:
 
 def schemas() -> list[SchemaDoc]:
     """Return the schemas with fields, by name."""
-    components = document()["components"]["schemas"]
+    components = build_document()["components"]["schemas"]
     described = [
         SchemaDoc(name, schema.get("description", ""), [*schema_fields(schema)])
         for name, schema in sorted(components.items())
@@ -164,7 +164,7 @@ def schemas() -> list[SchemaDoc]:
 def resolve_reference(schema: JSONObject) -> JSONObject:
     """Return the schema that a reference names, or the schema itself."""
     name = schema_name(schema) if "$ref" in schema else ""
-    component: JSONObject = document()["components"]["schemas"][name] if name else schema
+    component: JSONObject = build_document()["components"]["schemas"][name] if name else schema
     return component
 
 
@@ -215,7 +215,7 @@ def linked_schema(schema: JSONObject) -> str:
 
 @cache
 def schemas_with_fields() -> set[str]:
-    components = document()["components"]["schemas"]
+    components = build_document()["components"]["schemas"]
     return {name for name, schema in components.items() if members(schema)[0]}
 
 

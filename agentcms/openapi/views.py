@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from agentcms.api.renderers import encode_json
 from agentcms.api.views import JSONView
 from agentcms.cache import cache_result
-from agentcms.openapi.document import document
+from agentcms.openapi.document import build_document
 from agentcms.openapi.reference import reference_context
 from agents_app.configuration.schema import AgentCreate
 
@@ -34,7 +34,7 @@ class SchemaView(JSONView):
 @cache_result
 def encoded_document() -> bytes:
     """Return the document as JSON. It has 700 kB, and takes longer to encode than to send."""
-    return encode_json(document())
+    return encode_json(build_document())
 
 
 class AgentSchemaView(JSONView):

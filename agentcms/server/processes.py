@@ -175,7 +175,7 @@ class Child:
 
 
 @contextlib.contextmanager
-def running(child: Child) -> Iterator[Child]:
+def running_child(child: Child) -> Iterator[Child]:
     """Run a child, protected by a guard of orphans, during the block."""
     with OrphanGuard() as guard:
         guard.add_group(child.start())

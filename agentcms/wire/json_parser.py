@@ -39,7 +39,7 @@ class InvalidJSON(ValueError):
         self.faults = faults
 
 
-def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
+def parse_strict_json(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
     """Return the value of a JSON text in UTF-8, with at most MAX_VALUES values, nested at most `levels` deep.
 
     Raise InvalidJSON, with line and column for a syntax error and with the path for any other fault.
@@ -55,9 +55,9 @@ def parse(data: bytes, levels: int = MAX_JSON_DEPTH) -> JSONValue:
 
 
 def parse_typed_json(text: str) -> JSONValue:
-    """Return the value of a JSON text that somebody typed, as `parse` does. Raise InvalidJSON."""
+    """Return the value of a JSON text that somebody typed, as `parse_strict_json` does. Raise InvalidJSON."""
     # The parser reports half of a surrogate pair, at which a strict encoding would raise.
-    return parse(text.encode("utf-8", "surrogatepass"))
+    return parse_strict_json(text.encode("utf-8", "surrogatepass"))
 
 
 def count_values(value: object) -> int:

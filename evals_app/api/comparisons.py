@@ -18,7 +18,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from evals_app.api.lookups import get_dataset, get_experiment
-from evals_app.api.representation import paged
+from evals_app.api.representation import list_body
 from evals_app.compare.comparison_in_words import find_differing_versions
 from evals_app.compare.jobs import find_comparison
 from evals_app.compare.repeats import mean_scores
@@ -66,7 +66,7 @@ def comparison_body(comparison: Comparison, baseline: Experiment, candidate: Exp
         "state": comparison.state,
         "differingScorerVersions": find_differing_versions(baseline, candidate),
         "statistics": {name: value for name, value in statistics.items() if name != "items"} if statistics else None,
-        **paged("items", items, len(item_ids), paging),
+        **list_body("items", items, len(item_ids), paging),
     }
 
 

@@ -21,7 +21,7 @@ from agents_app.api.lookups import owner_for_new_row
 from agents_app.api.required_role import note_required_role
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset
-from evals_app.api.representation import dataset_body, dataset_version_body, paged
+from evals_app.api.representation import dataset_body, dataset_version_body, list_body
 from evals_app.datasets.changes import lock_dataset
 from evals_app.datasets.creation import create_dataset
 from evals_app.datasets.deletion import delete_with_experiments
@@ -53,7 +53,7 @@ class DatasetsView(JSONView):
         if targets := dict.fromkeys(query.values.get("targetIds", [])):
             rows = rows.for_any_target(targets)
         page = [dataset_body(row) for row in rows[paging.start : paging.stop]]
-        payload = paged("datasets", page, rows.count(), paging)
+        payload = list_body("datasets", page, rows.count(), paging)
         return json_response(payload | warning_payloads(unknown))
 
     @idempotent
@@ -133,4 +133,4 @@ class DatasetVersionsView(JSONView):
             unknown = query.check_unknown_names()
         rows = get_dataset(request, dataset_id).versions.all()
         page = [dataset_version_body(row) for row in rows[paging.start : paging.stop]]
-        return json_response(paged("versions", page, rows.count(), paging) | warning_payloads(unknown))
+        return json_response(list_body("versions", page, rows.count(), paging) | warning_payloads(unknown))

@@ -20,11 +20,11 @@ from agents_app.api.required_role import note_required_role
 from agents_app.api.strict_requests import check_names, checking_names, read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import created_body, experiment_body
 from evals_app.api.lookups import get_dataset, get_experiment
-from evals_app.api.representation import paged
+from evals_app.api.representation import list_body
 from evals_app.datasets.deletion import delete_experiment
 from evals_app.experiments.creation import create_experiment
 from evals_app.experiments.estimate import find_unlimited_cost
-from evals_app.experiments.external import finalize
+from evals_app.experiments.external import finalize_experiment
 from evals_app.experiments.options import ExperimentBody, ExperimentChange, parse_experiment
 from evals_app.experiments.stopping import request_cancel
 from evals_app.models import Experiment, ExperimentResult
@@ -55,7 +55,7 @@ def list_experiments(request: Request, rows: ExperimentQuerySet) -> HttpResponse
         rows = rows.filter(trial_index=trial)
     rows = rows.order_by(order.signed(EXPERIMENT_ORDERS[order.field]), "-pk")
     page = [experiment_body(row) for row in rows[paging.start : paging.stop]]
-    return json_response(paged("experiments", page, rows.count(), paging) | warning_payloads(unknown))
+    return json_response(list_body("experiments", page, rows.count(), paging) | warning_payloads(unknown))
 
 
 class ExperimentsView(JSONView):
@@ -138,7 +138,7 @@ class FinalizeView(JSONView):
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
         names = check_names(request, json_object_body(request))
-        finalize(experiment)
+        finalize_experiment(experiment)
         return json_response(experiment_body(experiment) | warning_payloads(names.unknown))
 
 

@@ -24,7 +24,7 @@ from agents_app.api.idempotency import idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from evals_app.api.lookups import get_dataset, get_item, reject_later_version
-from evals_app.api.representation import item_body, item_history_body, paged
+from evals_app.api.representation import item_body, item_history_body, list_body
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
 from evals_app.datasets.purging import purge_item
 from evals_app.datasets.schema import ItemBody, parse_item, parse_item_change, parse_items
@@ -53,7 +53,7 @@ class ItemsView(JSONView):
             rows = rows.filter(text__contains=search.casefold())
         rows = rows.order_by(order.signed(ITEM_ORDERS[order.field]), "item_id")
         page = read_page(rows, paging, item_body)
-        return json_response(paged("items", page, rows.count(), paging) | warning_payloads(unknown))
+        return json_response(list_body("items", page, rows.count(), paging) | warning_payloads(unknown))
 
     @idempotent_while(get_dataset)
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
@@ -149,7 +149,7 @@ class ItemHistoryView(JSONView):
         item = get_item(get_dataset(request, dataset_id), item_id)
         rows = item.versions.select_related("item").order_by("-from_version")
         page = read_page(rows, paging, item_history_body)
-        return json_response(paged("history", page, rows.count(), paging) | warning_payloads(unknown))
+        return json_response(list_body("history", page, rows.count(), paging) | warning_payloads(unknown))
 
 
 class ItemVersionView(JSONView):

@@ -14,7 +14,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.strict_requests import warning_payloads
-from evals_app.api.representation import paged
+from evals_app.api.representation import list_body
 from evals_app.traces import root_span, spans_of_run, trajectory_of
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import AgentRun
@@ -43,7 +43,7 @@ class TracesView(JSONView):
             return self.visible_fields(root_span(run, str(run.pk), None, run.details_visible_to(request.user)))
 
         spans = read_page(rows, paging, span_of)
-        return json_response(paged("spans", spans, runs.count(), paging) | warning_payloads(unknown))
+        return json_response(list_body("spans", spans, runs.count(), paging) | warning_payloads(unknown))
 
     def visible_fields(self, span: JSONObject) -> JSONObject:
         return span

@@ -10,7 +10,7 @@ from agentcms.wire.json_types import JSONObject
 from evals_app.models import Dataset, DatasetVersion, ItemVersion
 
 
-def paged(key: str, rows: Sequence[Any], total: int, paging: Paging) -> JSONObject:
+def list_body(key: str, rows: Sequence[Any], total: int, paging: Paging) -> JSONObject:
     """Return a page as the client of the protocol reads it."""
     has_more = paging.stop < total
     pagination = {"total": total, "page": paging.page, "perPage": paging.per_page, "hasMore": has_more}

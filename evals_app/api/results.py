@@ -17,7 +17,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.lookups import get_experiment
-from evals_app.api.representation import paged
+from evals_app.api.representation import list_body
 from evals_app.experiments.ending import experiment_not_found
 from evals_app.experiments.external import require_open, run_item, submit_result
 from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
@@ -43,7 +43,7 @@ class ResultsView(JSONView):
         rows = rows.order_by(order.signed(RESULT_ORDERS[order.field]), "pk")
         if tags := set(query.values.get("tags", [])):
             rows = rows.with_tags(tags)
-        payload = paged("results", read_page(rows, paging, result_body), rows.count(), paging)
+        payload = list_body("results", read_page(rows, paging, result_body), rows.count(), paging)
         return json_response(payload | warning_payloads(unknown))
 
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:

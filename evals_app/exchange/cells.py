@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from agentcms.wire.canonical import normalise
-from agentcms.wire.json_parser import parse
+from agentcms.wire.json_parser import parse_strict_json
 
 JSON_STARTS = ("{", "[")
 # A spreadsheet runs a cell with one of these as a formula, also after a tab or a line break, and in East Asian width.
@@ -30,12 +30,12 @@ def cell_to_text(cell: str) -> str | None:
 
 def cell_to_value(cell: str) -> object:
     """Return the value of a cell: JSON if it begins with { or [, else the text. Raise InvalidJSON."""
-    return parse(cell.encode()) if cell.startswith(JSON_STARTS) else cell_to_text(cell)
+    return parse_strict_json(cell.encode()) if cell.startswith(JSON_STARTS) else cell_to_text(cell)
 
 
 def cell_to_json(cell: str) -> object:
     """Return the value of a cell that is JSON whatever it begins with. Raise InvalidJSON."""
-    return parse((cell_to_text(cell) or "").encode())
+    return parse_strict_json((cell_to_text(cell) or "").encode())
 
 
 def value_to_json(value: object) -> str:

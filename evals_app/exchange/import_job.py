@@ -28,7 +28,7 @@ from jobs_app.kinds import register_title
 from jobs_app.models import Job, JobFile, ReportRow
 from jobs_app.runner import job_handler
 from versions_app.exchange.import_job import StoredUpload
-from versions_app.exchange.report_rows import MAX_REPORTED_TEXT_LENGTH, truncate
+from versions_app.exchange.report_rows import MAX_REPORTED_TEXT_LENGTH, truncate_storable
 from versions_app.exchange.requester import requesting_user
 
 IMPORT_ITEMS = "import_items"
@@ -152,13 +152,13 @@ def check_rows(job: Job, dataset: Dataset, items: ItemFile) -> tuple[int, int]:
 
 
 def report_fault(job: Job, line: int, reason: str) -> None:
-    content = {"reason": truncate(reason, MAX_REPORTED_TEXT_LENGTH)}
+    content = {"reason": truncate_storable(reason, MAX_REPORTED_TEXT_LENGTH)}
     # A file that ends in the middle of a row has two faults at its line.
     row, is_new = ReportRow.objects.get_or_create(
         job=job, number=line, defaults={"action": "refuse", "content": content}
     )
     if not is_new:
-        row.content = {"reason": truncate(f"{row.content['reason']} {reason}", MAX_REPORTED_TEXT_LENGTH)}
+        row.content = {"reason": truncate_storable(f"{row.content['reason']} {reason}", MAX_REPORTED_TEXT_LENGTH)}
         row.save(update_fields=["content"])
 
 

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from django.conf import settings
 
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.validation import TOO_DEEP_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue
@@ -29,7 +29,7 @@ LINE_ENDS_MESSAGE = "The line ends cannot be read. Save the file with line ends 
 NOT_A_LIST_MESSAGE = 'The file must be a JSON array of items, such as [{"input": "…"}].'
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-# It converts no numbers, of which Python refuses those of thousands of digits: `parse` names them.
+# It converts no numbers, of which Python refuses those of thousands of digits: `parse_strict_json` names them.
 _find_end = json.JSONDecoder(parse_int=str).raw_decode
 
 
@@ -108,7 +108,7 @@ def _read(line: int, read: Callable[[], JSONObject]) -> FileRow:
 
 def _parse_object(data: bytes) -> JSONObject:
     try:
-        value = parse(data.rstrip())
+        value = parse_strict_json(data.rstrip())
     except InvalidJSON as error:
         # The line is that of the file, which the report has.
         faults = [(field, message.replace("at line 1, column", "at column")) for field, message in error.faults]

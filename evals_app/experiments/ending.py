@@ -63,7 +63,7 @@ def stop_reason(experiment: Experiment, spent: Spent = NOTHING_SPENT) -> str:
 
 
 @transaction.atomic
-def finish(experiment: Experiment, status: str, reason: str = "", *, stops_open: bool = False) -> None:
+def finish_experiment(experiment: Experiment, status: str, reason: str = "", *, stops_open: bool = False) -> None:
     """Store the end of an experiment with its figures, unless it has ended already.
 
     With `stops_open`, open results are stored as stopped. Otherwise they keep the experiment open. Raise ApiError if

@@ -20,7 +20,7 @@ from agentcms.wire.timestamps import parse_timestamp
 from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.datasets.changes import reject_purged
 from evals_app.experiments import targets
-from evals_app.experiments.direct.calls import insert_or_take_over, is_late_call, perform
+from evals_app.experiments.direct.calls import insert_or_take_over, is_late_call, perform_call
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import count_so_far, experiment_not_found, lock_experiment
 from evals_app.experiments.items import MustWait, start_item
@@ -176,7 +176,7 @@ def start_target(
         raise Unavailable("The thread of this item is in use. Try again shortly.") from None
     if isinstance(target, Callee) and called is not None:
         # After the commit: a call may take minutes, and others would wait for the lock as long.
-        perform(called, target)
+        perform_call(called, target)
 
 
 def mark_started(row: Experiment) -> None:
@@ -208,7 +208,7 @@ def take_end(experiment: Experiment, result: ExperimentResult) -> bool:
     return True
 
 
-def finalize(experiment: Experiment) -> None:
+def finalize_experiment(experiment: Experiment) -> None:
     """End an experiment that a program outside drives. Items that still run are stopped. Repeated, it does nothing."""
     if experiment.is_finished:
         return

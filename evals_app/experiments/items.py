@@ -139,12 +139,12 @@ def save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> Ex
         is_stored = store_result(result, result.retry_count - 1)  # the new number was not stored
     else:
         result.state = ExperimentResult.State.DONE
-        is_stored = insert(result)
+        is_stored = insert_result(result)
     result.state = ExperimentResult.State.DONE
     return result if is_stored else None
 
 
-def insert(result: ExperimentResult) -> bool:
+def insert_result(result: ExperimentResult) -> bool:
     """Insert the row of a result. Return False if another process was first."""
     try:
         with transaction.atomic():

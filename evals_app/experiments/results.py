@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agentcms.wire.canonical import canonical, sha256_hex
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from evals_app.datasets.purging import purge_results
 from evals_app.experiments.scoring import add_scores, scorer_keys
@@ -163,7 +163,7 @@ def output_of(run: AgentRun) -> object:
     """Return the answer of a run: an object if it was asked for one, else a text."""
     if (run.input.get("options") or {}).get("structuredOutput") or run.configuration.get("structuredOutput"):
         try:
-            return parse(run.output.encode())
+            return parse_strict_json(run.output.encode())
         except InvalidJSON:
             return run.output
     return run.output

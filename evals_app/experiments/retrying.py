@@ -15,7 +15,7 @@ from evals_app.experiments.ending import count_so_far, lock_experiment, stop_rea
 from evals_app.experiments.figures import find_unscored
 from evals_app.experiments.jobs import enqueue_experiment
 from evals_app.experiments.memory import delete_threads_of_results
-from evals_app.experiments.spending import Spent, add_earlier_spending, spent_by_results, total
+from evals_app.experiments.spending import Spent, add_earlier_spending, spent_by_results, total_spent
 from evals_app.models import Experiment, ExperimentResult
 
 RESULTS_PER_UPDATE = 500
@@ -75,7 +75,7 @@ def reopen_unscored(row: Experiment) -> None:
         unscored.filter(run=None).update(error=UNSCORED_ERROR)
         with_run = unscored.filter(run__isnull=False)
         spent = with_run.values_list("scores_tokens", "scores_cost")
-        add_earlier_spending(row.pk, total(Spent(*values) for values in spent))
+        add_earlier_spending(row.pk, total_spent(Spent(*values) for values in spent))
         with_run.update(**columns)
 
 

@@ -39,7 +39,7 @@ def sum_of(values: Iterable[Number | None]) -> Number | None:
     return sum(numbers[1:], numbers[0]) if numbers else None
 
 
-def total(parts: Iterable[Spent]) -> Spent:
+def total_spent(parts: Iterable[Spent]) -> Spent:
     rows = [*parts]
     return Spent(sum_of(row.tokens for row in rows), sum_of(row.cost for row in rows))
 
@@ -52,13 +52,15 @@ def run_tree(run: AgentRun) -> list[AgentRun]:
 
 def spent_by_runs(tree: Iterable[AgentRun]) -> Spent:
     """Return what runs have spent. A run whose process died has no figures: its finished steps count."""
-    return total(Spent(row.usage.get("totalTokens"), row.cost) if row.usage else spent_by_steps(row) for row in tree)
+    return total_spent(
+        Spent(row.usage.get("totalTokens"), row.cost) if row.usage else spent_by_steps(row) for row in tree
+    )
 
 
 def spent_by_steps(run: AgentRun) -> Spent:
     """Return what the finished steps of a run have spent."""
     steps = run.events.filter(type=RunEvent.Type.STEP_FINISH).order_by("number").values_list("data", flat=True)
-    return total(spent_by_step(data.get("payload") or {}) for data in steps)
+    return total_spent(spent_by_step(data.get("payload") or {}) for data in steps)
 
 
 def spent_by_step(payload: JSONObject) -> Spent:
@@ -70,11 +72,11 @@ def spent_by_step(payload: JSONObject) -> Spent:
 
 def spent_by_result(result: ExperimentResult) -> Spent:
     """Return what a result has spent, with its scorers."""
-    return total([Spent(result.tokens, result.cost), Spent(result.scores_tokens, result.scores_cost)])
+    return total_spent([Spent(result.tokens, result.cost), Spent(result.scores_tokens, result.scores_cost)])
 
 
 def spent_by_results(results: Sequence[ExperimentResult]) -> Spent:
-    return total(map(spent_by_result, results))
+    return total_spent(map(spent_by_result, results))
 
 
 @transaction.atomic

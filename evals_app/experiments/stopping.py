@@ -7,7 +7,7 @@ import time
 
 from django.utils import timezone
 
-from evals_app.experiments.ending import CANCELLED_MESSAGE, EXPERIMENT_JOB, finish, mark_cancelled
+from evals_app.experiments.ending import CANCELLED_MESSAGE, EXPERIMENT_JOB, finish_experiment, mark_cancelled
 from evals_app.experiments.results import next_open_results, store_stopped
 from evals_app.experiments.running.scoring_loop import ScoringLoop
 from evals_app.models import Experiment, ExperimentResult
@@ -58,7 +58,7 @@ def end_at_once(experiment: Experiment, status: str, reason: str = "") -> None:
 
     Raise ApiError if it was deleted meanwhile.
     """
-    finish(experiment, status, reason, stops_open=True)
+    finish_experiment(experiment, status, reason, stops_open=True)
     stop_runs(experiment)  # with those of items that started meanwhile
 
 

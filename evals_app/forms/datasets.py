@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from agentcms.web.concurrent_edits import ConcurrentEditForm
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import ConfigError
@@ -68,7 +68,7 @@ class JSONTextField(forms.CharField):
         text = super().to_python(value)
         try:
             # Not `json.loads`: NaN, a key that occurs twice and deep nesting are errors, as in the API.
-            return parse(text.encode()) if text else None
+            return parse_strict_json(text.encode()) if text else None
         except InvalidJSON as error:
             raise ValidationError(str(error)) from None
 

@@ -18,7 +18,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.uploads import UploadView
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import join_path
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
@@ -82,7 +82,7 @@ def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
         raise BadRequest("request body", [("file", f"Send 1 to {MAX_FILES_PER_REQUEST} files.")])
     try:
         text = request.POST.get("metadata")
-        metadata = parse(text.encode()) if text else None
+        metadata = parse_strict_json(text.encode()) if text else None
     except InvalidJSON as error:
         faults = [(join_path("metadata", field), message) for field, message in error.faults]
         raise BadRequest("request body", faults) from None

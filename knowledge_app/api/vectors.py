@@ -18,7 +18,14 @@ from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_index
 from knowledge_app.api.schemas import CreateIndexBody, UpsertBody, VectorQueryBody
 from knowledge_app.models import KnowledgeBase
-from knowledge_app.sent_vectors import create_index, delete_index, index_details, query_index, query_vector, upsert
+from knowledge_app.sent_vectors import (
+    create_index,
+    delete_index,
+    index_details,
+    query_index,
+    query_vector,
+    upsert_vectors,
+)
 
 
 class VectorsView(JSONView):
@@ -93,7 +100,7 @@ class UpsertView(JSONView):
         base = get_base(request, vector_id, Role.PUBLISHER)
         fields, unknown = read_named_fields(request, json_object_body(request), UpsertBody)
         index = get_index(base, fields["index_name"])
-        ids = upsert(base, index, fields["vectors"], fields.get("metadata"), fields.get("ids"))
+        ids = upsert_vectors(base, index, fields["vectors"], fields.get("metadata"), fields.get("ids"))
         return json_response({"ids": ids} | warning_payloads(unknown))
 
 

@@ -15,7 +15,7 @@ from agentcms.wire.canonical import canonical, json_equal
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from knowledge_app.documents.errors import DocumentError
-from knowledge_app.documents.media_types import EMPTY_MESSAGE, HTML, MARKDOWN, PDF, decode, media_type_of
+from knowledge_app.documents.media_types import EMPTY_MESSAGE, HTML, MARKDOWN, PDF, decode_text, media_type_of
 from knowledge_app.documents.size_limit import reject_large_document
 from knowledge_app.indexing.jobs import enqueue_document_indexing
 from knowledge_app.models import Document, KnowledgeBase
@@ -145,7 +145,7 @@ def reject_empty(content: bytes) -> None:
 def reject_unreadable(content: bytes, media_type: str) -> None:
     """Raise DocumentError for a document that is not text in UTF-8, and for a text that is blank."""
     if media_type != PDF:
-        text = decode(content)
+        text = decode_text(content)
         if media_type != HTML and not text.strip():
             raise DocumentError(EMPTY_MESSAGE)
 

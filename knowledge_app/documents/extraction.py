@@ -15,7 +15,7 @@ from django.conf import settings
 
 from knowledge_app.documents import media_types
 from knowledge_app.documents.errors import DocumentError
-from knowledge_app.documents.media_types import EMPTY_MESSAGE, decode
+from knowledge_app.documents.media_types import EMPTY_MESSAGE, decode_text
 from tools_app.programs.commands import Command
 from tools_app.programs.sandbox import NO_SANDBOX, SANDBOX, is_sandbox_available
 
@@ -52,9 +52,9 @@ def extract_pages(content: bytes, media_type: str) -> ExtractedText:
     if media_type == media_types.PDF:
         return join_pages(run_program("pdf", content))
     if media_type == media_types.HTML:
-        text = "\n".join(run_program("html", decode(content).encode()))
+        text = "\n".join(run_program("html", decode_text(content).encode()))
         return ExtractedText(text, [*islice(headings(text), MAX_SECTIONS)])
-    text = decode(content)
+    text = decode_text(content)
     if media_type == media_types.CSV:
         return ExtractedText(text, [column_names(text)])
     sections = [*islice(headings(text), MAX_SECTIONS)] if media_type == media_types.MARKDOWN else []

@@ -56,7 +56,7 @@ def suffix_of(name: str) -> str:
 def is_text_without_format(content: bytes) -> bool:
     """Return whether a file of unknown format, such as source code or JSON, can be read as text."""
     try:
-        text = decode(content)
+        text = decode_text(content)
     except DocumentError:
         return False
     # RTF is text with the layout of a word processor.
@@ -67,7 +67,7 @@ def begins_like_html(content: bytes) -> bool:
     return content.removeprefix(BOM_UTF8).lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
-def decode(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """Return the text of a document with plain line ends. Raise DocumentError."""
     try:
         text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")

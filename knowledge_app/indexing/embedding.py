@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from agentcms.vectors.embedders import Embedder, EmbedderFailed
-from agentcms.vectors.quantize import PackedVector, pack
+from agentcms.vectors.quantize import PackedVector, pack_vector
 
 log = logging.getLogger(__name__)
 
@@ -31,4 +31,4 @@ def embed_chunks(embedder: Embedder, texts: Sequence[str]) -> list[PackedVector]
 
 
 def embed_once(embedder: Embedder, texts: Sequence[str]) -> list[PackedVector]:
-    return [pack(row) for row in embedder.embed(texts, "document")]
+    return [pack_vector(row) for row in embedder.embed(texts, "document")]

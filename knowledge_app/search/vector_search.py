@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from agentcms.db.statements.raw_rows import iterate_raw_rows
 from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
-from agentcms.vectors.quantize import scores
+from agentcms.vectors.quantize import similarity_scores
 from agentcms.wire.metadata_filter import Filter
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
 from knowledge_app.search.filter_queries import to_query
@@ -78,7 +78,7 @@ def best_of_batches(rows: QuerySet[Chunk], vector: Vector, top_k: int) -> Iterat
     for batch in iterate_raw_rows(columns, ROWS_PER_BATCH):
         if comparable := [row for row in batch if len(row[2]) == vector.size]:
             chunk_ids, scales, data = zip(*comparable, strict=True)
-            values = scores(vector[None], scales, data)
+            values = similarity_scores(vector[None], scales, data)
             # numpy sorts by the last key first.
             for position in np.lexsort((chunk_ids, -values))[:top_k]:
                 yield Match(float(values[position]), chunk_ids[position])

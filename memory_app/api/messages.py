@@ -19,7 +19,7 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
 from agents_app.api.strict_requests import warning_payloads
@@ -95,7 +95,7 @@ def read_included(query: QueryParams) -> list[JSONObject]:
     if text is None:
         return []
     try:
-        value = parse(text.encode())
+        value = parse_strict_json(text.encode())
     except InvalidJSON:
         value = None
     if not isinstance(value, list) or len(value) > MAX_INCLUDED or not all(map(is_included, value)):

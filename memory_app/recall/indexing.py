@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agentcms.errors import ApiError, Unavailable
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
-from agentcms.vectors.quantize import PackedVector, pack
+from agentcms.vectors.quantize import PackedVector, pack_vector
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from memory_app.history.turn_markup import is_spoken_signal
@@ -173,7 +173,7 @@ def embed_parts(embedder: Embedder, texts: Sequence[str]) -> list[PackedVector]:
     packed: Iterator[PackedVector] = iter(())
     try:
         if filled:
-            packed = map(pack, embedder.embed(filled, "document"))
+            packed = map(pack_vector, embedder.embed(filled, "document"))
     except EmbedderFailed as error:
         raise Unavailable(str(error)) from None
     return [next(packed) if text else PackedVector(1.0, b"") for text in texts]

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from agentcms.db.statements.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
 from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
-from agentcms.vectors.quantize import scores
+from agentcms.vectors.quantize import similarity_scores
 from memory_app.models import Message, Vector
 from memory_app.recall.parts import cut_parts
 from memory_app.recall.surroundings import load_surroundings
@@ -90,7 +90,7 @@ def nearest_of_newest(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Foun
     rows = [row for row in rows if len(row[3]) == queries.shape[1]]
     if rows:
         message_ids, parts, scales, data = zip(*rows, strict=True)
-        best = scores(queries, scales, data)
+        best = similarity_scores(queries, scales, data)
         for index in np.argsort(-best, kind="stable"):
             yield FoundMessage(message_ids[index], parts[index], float(best[index]))
 

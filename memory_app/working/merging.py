@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def merge(stored: object, update: object) -> object:
+def merge_working_memory(stored: object, update: object) -> object:
     """Return a stored value with an update.
 
     Objects are merged deeply, a null removes a member, arrays and other values are replaced, and members that the
@@ -16,5 +16,5 @@ def merge(stored: object, update: object) -> object:
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = merge(merged.get(name), value)
+            merged[name] = merge_working_memory(merged.get(name), value)
     return merged

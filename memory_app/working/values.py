@@ -22,7 +22,7 @@ from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import Issue
 from memory_app.models import Resource, Thread, WorkingRevision
-from memory_app.working.merging import merge
+from memory_app.working.merging import merge_working_memory
 
 MAX_REVISIONS = 20
 FIELD = "workingMemory"  # in the paths of issues
@@ -90,7 +90,7 @@ def merge_object(holder: Holder, update: object, schema: JSONMapping, origin: Or
             return None, []
         if not isinstance(update, dict):
             return stored, [Issue(FIELD, MEMORY_NOT_JSON_MESSAGE)]
-        value = merge(parse_object(stored), update)
+        value = merge_working_memory(parse_object(stored), update)
         return encode(value), issues_by_schema(value, schema, FIELD)
 
     return change_working_memory(holder, origin, merged)

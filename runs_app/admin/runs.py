@@ -18,7 +18,7 @@ from access_app.permissions import has_role_everywhere
 from access_app.role import SHARED_LABEL, Role
 from agentcms.plural import pluralize
 from runs_app.engine import run_ends
-from runs_app.engine.reaper import recover
+from runs_app.engine.reaper import recover_run
 from runs_app.models import AgentRun, RunStep
 
 DETAIL_FIELDS = ("agent_team", "error", "warnings", "holder", "processes")
@@ -121,7 +121,7 @@ class RunAdmin(ReadOnlyAdmin):
     def continue_now(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> None:
         """Have the selected durable runs executed that wait for a process or lost theirs."""
         selected = [*runs]
-        continued = sum(map(recover, selected))
+        continued = sum(map(recover_run, selected))
         self.report_action(request, continued, len(selected), "run", "sent to a process.", CONTINUE_HINT)
 
     @admin.action(description="Stop")

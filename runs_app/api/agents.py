@@ -173,7 +173,7 @@ class RecoverView(JSONView):
         run = get_run_of_agent(request, agent_id, body["run_id"])
         if not can_have_role(request.user, Role.EDITOR):  # the role of the API key
             raise RoleRequired(Role.EDITOR, run.owner_id)
-        reaper.recover(run)
+        reaper.recover_run(run)
         return readable_stream(request, run, 0)
 
 

@@ -30,7 +30,7 @@ from runs_app.api.stream_responses import (
     requested_idle_time,
     stream_response,
 )
-from runs_app.approvals.decisions import FOREIGN_CALL, Decision, Verdict, decide
+from runs_app.approvals.decisions import FOREIGN_CALL, Decision, Verdict, decide_pending_call
 from runs_app.approvals.errors import InvalidDecision, NotSuspended
 from runs_app.approvals.lookup import find_call
 from runs_app.approvals.repeated_requests import RequestKey, decision_key, find_call_of_key
@@ -236,7 +236,7 @@ def decide_for_caller(
 ) -> PendingCall:
     """Store a decision of the caller. Raise a 422 with the paths of what does not fit the call."""
     try:
-        return decide(call, decision, request.user, PendingCall.Via.API, key)
+        return decide_pending_call(call, decision, request.user, PendingCall.Via.API, key)
     except InvalidDecision as error:
         message = "The decision does not fit the call."
         raise ApiError(UNFIT_DECISION_STATUS, message, "invalid_decision", error.issues) from None

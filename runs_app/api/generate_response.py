@@ -12,7 +12,7 @@ from access_app.role import Role, RoleRequired
 from agentcms.api.responses import json_response
 from agentcms.db.outages import read_through_outage
 from agentcms.errors import ApiError, Conflict, NotFound, Unauthorized, Unavailable
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from memory_app.realms import refresh_credentials
@@ -120,7 +120,7 @@ def structured_output(run: AgentRun) -> object:
     is_asked_for = bool(run.input.get("options", {}).get(STRUCTURED_OUTPUT))
     has_object = is_asked_for and run.output and run.finish_reason != "tool-calls"
     try:
-        return parse(run.output.encode()) if has_object else None
+        return parse_strict_json(run.output.encode()) if has_object else None
     except InvalidJSON:  # such as a number that a double cannot hold
         return None
 

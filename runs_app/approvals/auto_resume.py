@@ -14,7 +14,7 @@ from uuid import UUID
 from agentcms.errors import ApiError
 from memory_app.models import Thread
 from memory_app.realms import memory_caller
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.errors import InvalidDecision
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.approvals.repeated_requests import RequestKey, find_answered_call, message_key
@@ -71,7 +71,7 @@ def answer_question(
         if data is None:
             return None
         decision = Decision(Verdict.RESUME, resume_data=data)
-        return run, decide(call, decision, user, PendingCall.Via.MESSAGE, key)
+        return run, decide_pending_call(call, decision, user, PendingCall.Via.MESSAGE, key)
     except (ApiError, InvalidDecision) as error:
         log.info("The message did not answer call %s: %s", call.pk, error)
         return None if key is None else find_answered_call(key)  # a concurrent message with the same key was first

@@ -68,7 +68,7 @@ class Decision:
     mark: str = ""
 
 
-def decide(
+def decide_pending_call(
     call: PendingCall, decision: Decision, user: Caller, via: PendingCall.Via, key: RequestKey | None = None
 ) -> PendingCall:
     """Store a decision, and queue the next segment of the run if it was the last one that the run waited for.

@@ -56,7 +56,7 @@ from runs_app.thread_signals.inbox import Inbox
 from runs_app.thread_signals.turns_in_requests import Turns
 from runs_app.tracing import run_spans
 
-__all__ = ["BuiltAgent", "build"]
+__all__ = ["BuiltAgent", "build_agent"]
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class BuiltAgent:
     tools: Mapping[str, AgentTool] = field(default_factory=dict)  # by name
 
 
-def build(
+def build_agent(
     configuration: JSONMapping,
     *,
     known_agents: Mapping[str, str] | None = None,
@@ -108,7 +108,7 @@ class AgentBuilder:
     archived_agents: Collection[str]
     owner_id: str = ""  # who may use tools that are not shared
     warnings: list[MissingReference] = field(default_factory=list)
-    model: Any = None  # of pydantic-ai, once `build` has made it
+    model: Any = None  # of pydantic-ai, once `build_agent` has made it
 
     def build(self) -> BuiltAgent:
         choice = self.configuration.get("model")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.urls import NoReverseMatch, reverse
 
-from agentcms.wire.json_parser import parse
+from agentcms.wire.json_parser import parse_strict_json
 from agentcms.wire.json_types import JSONObject, JSONValue
 
 is_boundary = re.compile(r"</?passage-[0-9a-f]+>").fullmatch
@@ -29,7 +29,7 @@ def read_passages(result: JSONValue) -> list[PassageRow]:
     if isinstance(result, str) and '"knowledgeBase"' not in result:
         return []
     try:
-        value = parse(result.encode()) if isinstance(result, str) else result
+        value = parse_strict_json(result.encode()) if isinstance(result, str) else result
         base_key = str(value["knowledgeBase"])
         return [read_passage(base_key, row) for row in value["results"]]
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -98,7 +98,7 @@ def queue_again(run: AgentRun) -> None:
         get_runner().dispatch(run.pk)
 
 
-def recover(run: AgentRun) -> bool:
+def recover_run(run: AgentRun) -> bool:
     """Dispatch a durable run that no process executes, without waiting for the next round.
 
     Return False if it needs nothing, or if no process was notified of it. The caller of a child run executes it.

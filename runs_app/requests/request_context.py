@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName
@@ -93,7 +93,7 @@ def _parse_query_value(texts: Sequence[str], issues: list[Issue], warnings: list
     if not text:
         return {}
     try:
-        value = parse(b64decode(text.translate(URL_SAFE), validate=True))
+        value = parse_strict_json(b64decode(text.translate(URL_SAFE), validate=True))
     except (binascii.Error, ValueError, InvalidJSON):
         value = None
     if isinstance(value, dict):

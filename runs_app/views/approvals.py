@@ -17,7 +17,7 @@ from access_app.caller import Caller
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import is_htmx, vary_on_htmx
 from agents_app.configuration.schema import ConfigError
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, NotSuspended
 from runs_app.display.approvals import PendingCallView, build_approval_views
 from runs_app.display.transcript import ToolCallPart
@@ -90,7 +90,7 @@ def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
         return render_call(request, call, mode=request.POST.get("mode", ""), form=form, status=422)
     decision = choose_option(request, form, option) if option else read_decision(request, form)
     try:
-        decided = decide(call, decision, request.user, PendingCall.Via.PAGE)
+        decided = decide_pending_call(call, decision, request.user, PendingCall.Via.PAGE)
     except AlreadyDecided as error:
         return render_decision_conflict(request, call, decided_notice(error.call, request.user))
     except (ArgumentsChanged, CallExpired, NotSuspended) as error:

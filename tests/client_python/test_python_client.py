@@ -15,7 +15,7 @@ import pytest
 from agentcms_client import CALLS, ApiError, AsyncClient, Call, Client, Stale
 from agentcms_client.retries import WaitPauses
 
-from agentcms.openapi.document import document
+from agentcms.openapi.document import build_document
 from tests.served import Served
 
 HERE = Path(__file__).parents[2] / "clients" / "python"
@@ -118,7 +118,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters():
     "kind", ["Agent", "Approval", "Comparison", "DeletedAgent", "Job", "Run", "Version", "Answer"]
 )
 def test_a_typed_dictionary_has_the_fields_of_the_api_document(kind):
-    parts = document()["components"]["schemas"]
+    parts = build_document()["components"]["schemas"]
     schema = parts[{"Answer": "Generated"}.get(kind, kind)]
     bases = [parts[part["$ref"].rpartition("/")[2]] if "$ref" in part else part for part in schema.get("allOf", [])]
     names = {name for part in [schema, *bases] for name in part.get("properties", {})}

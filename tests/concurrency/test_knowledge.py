@@ -8,7 +8,7 @@ from django.db import transaction
 
 from knowledge_app.documents.adding import add_text, delete_document
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
-from knowledge_app.sent_vectors import create_index, delete_index, upsert
+from knowledge_app.sent_vectors import create_index, delete_index, upsert_vectors
 from tests.concurrently import run_concurrently
 from tests.knowledge_app.conftest import make_base
 
@@ -21,14 +21,14 @@ PAUSE = 0.3  # seconds for which the writer holds its locks
 def base():
     base = make_base(embedder="local/multilingual")
     create_index(base, "own", 3)
-    upsert(base, base.indexes.get(name="own"), [[1, 2, 3]], [{}], ["same"])
+    upsert_vectors(base, base.indexes.get(name="own"), [[1, 2, 3]], [{}], ["same"])
     document = add_text(base, "Manual", "Text")
     Chunk.objects.filter(key="same").update(document=document)
     return base
 
 
 def replace_chunks(base, locked):
-    """Replace the chunks as `upsert` and the jobs do, slowly."""
+    """Replace the chunks as `upsert_vectors` and the jobs do, slowly."""
     with transaction.atomic():
         KnowledgeBase.objects.select_for_update().get(pk=base.pk)
         base.documents.select_for_update().get()

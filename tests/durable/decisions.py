@@ -1,6 +1,6 @@
 """Functions that wait for a suspended run and decide its calls."""
 
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.lookup import find_call
 from runs_app.models import PendingCall
 from tests.served import wait_until
@@ -21,4 +21,4 @@ def wait_for_suspension(run, segment=0):
 def settle(run, verdict, call_id=None, *, user=None, **fields):
     """Decide the call of a run that an ID names, as the user who asked for the run."""
     decision = Decision(Verdict(verdict), **fields)
-    return decide(find_call(run, call_id), decision, user or run.requested_by, PendingCall.Via.API)
+    return decide_pending_call(find_call(run, call_id), decision, user or run.requested_by, PendingCall.Via.API)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from django.db.models import F
 
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.models import AgentRun, PendingCall
 from tests.conftest import DRILL
 from tests.factories import AgentFactory
@@ -117,7 +117,7 @@ def test_a_permission_is_decided_in_another_process_a_day_later_and_acts_once(ta
 
     # The process of this test decides. It started neither the agent nor the run.
     data = {"outcome": "selected", "optionId": "yes"}
-    decide(calls.get(), Decision(Verdict.RESUME, resume_data=data), engine.user, PendingCall.Via.API)
+    decide_pending_call(calls.get(), Decision(Verdict.RESUME, resume_data=data), engine.user, PendingCall.Via.API)
     engine.finish(run, 60)
 
     assert not was_written

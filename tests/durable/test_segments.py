@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Kind, registry, tool
 from runs_app import stop_conditions
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.calling import current
 from runs_app.engine.engine import get_engine
 from runs_app.engine.start.concurrency_limits import TooManyRuns
@@ -89,7 +89,7 @@ def test_code_may_decide_a_call_as_soon_as_it_hears_of_it(planned, is_durable):
     """The thread that hears of it has not yet told the task of the run that its suspension is written."""
 
     def approve(call, **kwargs):
-        decide(call, Decision(Verdict.APPROVE), call.requested_by, PendingCall.Via.API)
+        decide_pending_call(call, Decision(Verdict.APPROVE), call.requested_by, PendingCall.Via.API)
         get_engine().take_queued()
         with suppress(AssertionError):  # no process may claim the run so early
             wait_until(AgentRun.objects.filter(pk=call.run_id, status="running").exists, 1, "a claim")

@@ -11,7 +11,7 @@ from knowledge_app.documents.adding import add_text
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.indexing.rebuild import begin_rebuild
 from knowledge_app.models import Chunk, KnowledgeBase
-from knowledge_app.sent_vectors import create_index, delete_index, upsert
+from knowledge_app.sent_vectors import create_index, delete_index, upsert_vectors
 from knowledge_app.views import bases, documents
 from tests.factories import member
 from tests.knowledge_app.conftest import run_jobs
@@ -95,7 +95,7 @@ def test_vectors_and_indexes_for_a_base_that_is_deleted_meanwhile_are_refused_wi
 
     acts = (
         lambda: create_index(base, "other", 2),
-        lambda: upsert(base, index, [[1] * 64], [{"text": "a"}], None),
+        lambda: upsert_vectors(base, index, [[1] * 64], [{"text": "a"}], None),
         lambda: begin_rebuild(base),
     )
     for act in acts:

@@ -8,7 +8,7 @@ from django.test import Client
 from access_app.role import Role
 from agentcms.errors import ApiError
 from knowledge_app.models import Chunk, KnowledgeBase, KnowledgeIndex
-from knowledge_app.sent_vectors import upsert
+from knowledge_app.sent_vectors import upsert_vectors
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
 from tests.factories import api_key, member
@@ -62,7 +62,7 @@ def test_a_team_has_a_limited_number_of_bases(base, publisher, settings):
 def test_a_team_may_send_a_limited_number_of_vectors(base, publisher, settings):
     settings.KNOWLEDGE_VECTORS_PER_TEAM = 3
     other = make_base("other")
-    upsert(other, other.live_index, [[1] * 64], [{"text": "a"}], ["x"])
+    upsert_vectors(other, other.live_index, [[1] * 64], [{"text": "a"}], ["x"])
     api = Caller(api_key(publisher))
 
     assert api.post(UPSERT, vectors("a", "b")).status_code == 200
@@ -74,7 +74,7 @@ def test_a_team_may_send_a_limited_number_of_vectors(base, publisher, settings):
     assert api.post(UPSERT, vectors("a", "b", text="new")).status_code == 200
     assert {*Chunk.objects.filter(index=base.index).values_list("text", flat=True)} == {"new"}
     base = make_base("elsewhere", owner="sales")
-    upsert(base, base.live_index, [[1] * 64], [{"text": "a"}], ["x"])
+    upsert_vectors(base, base.live_index, [[1] * 64], [{"text": "a"}], ["x"])
 
 
 def test_vectors_that_a_rebuild_copies_count_once(base, publisher, settings):
@@ -102,7 +102,7 @@ def test_vectors_that_are_sent_at_once_do_not_pass_the_limit(base, settings):
     bases = [base, *(make_base(f"base-{number}") for number in range(7))]
 
     outcomes = run_concurrently(
-        [partial(upsert, base, base.live_index, [[1] * 64], [{"text": "a"}], None) for base in bases]
+        [partial(upsert_vectors, base, base.live_index, [[1] * 64], [{"text": "a"}], None) for base in bases]
     )
 
     assert sum(isinstance(outcome, ApiError) for outcome in outcomes) == 5, outcomes

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.db import connection
 from django.utils import timezone
 
-from agentcms.db.partitions import ABSENCE, Partition, create_partition, drop_partition, first_id, partitions
+from agentcms.db.partitions import ABSENCE, Partition, create_partition, drop_partition, first_id, list_partitions
 from agentcms.ids import derive_uuid, uuid7
 from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.partitions import DAYS_AHEAD, EVENTS, STEPS, maintain_partitions
@@ -39,7 +39,7 @@ def partition_of(row):
 
 
 def days(table):
-    return [partition.day for partition in partitions(table)]
+    return [partition.day for partition in list_partitions(table)]
 
 
 def test_rows_of_a_run_are_in_the_partition_of_its_day():
@@ -72,7 +72,7 @@ def test_a_query_for_one_run_reads_one_partition():
 
 
 def test_partitions_of_the_next_days_are_created():
-    *_, last = partitions(EVENTS)
+    *_, last = list_partitions(EVENTS)
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TABLE "{last.name}"')
 
@@ -84,7 +84,7 @@ def test_partitions_of_the_next_days_are_created():
 
 
 def test_a_day_whose_rows_are_in_the_default_partition_gets_none(caplog):
-    today = next(partition for partition in partitions(EVENTS) if partition.day == TODAY)
+    today = next(partition for partition in list_partitions(EVENTS) if partition.day == TODAY)
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TABLE "{today.name}"')
     run = run_of_day(TODAY)
@@ -100,7 +100,7 @@ def test_a_day_whose_rows_are_in_the_default_partition_gets_none(caplog):
 def default_partition(transactional_db):
     """A row of an earlier day in the default partition, and no partition of the last day."""
     run_of_day(TODAY - timedelta(days=400))
-    last = partitions(EVENTS)[-1]
+    last = list_partitions(EVENTS)[-1]
     drop_partition(last)
     return last.day
 
@@ -146,13 +146,13 @@ def test_a_partition_that_another_process_created_or_dropped_meanwhile_is_no_err
     assert create_partition(EVENTS, default_partition)
     assert create_partition(EVENTS, default_partition)
 
-    last = partitions(EVENTS)[-1]
+    last = list_partitions(EVENTS)[-1]
     assert drop_partition(last)
     assert drop_partition(last)
 
 
 def test_clean_ups_at_one_time_do_not_fail(transactional_db):
-    for partition in [*partitions(EVENTS), *partitions(STEPS)]:
+    for partition in [*list_partitions(EVENTS), *list_partitions(STEPS)]:
         if partition.day > TODAY:
             drop_partition(partition)
 
@@ -187,7 +187,7 @@ def second_connection(transactional_db):
 def past_partitions(transactional_db):
     """Drop the partitions of past days after the test."""
     yield
-    for partition in [*partitions(EVENTS), *partitions(STEPS)]:
+    for partition in [*list_partitions(EVENTS), *list_partitions(STEPS)]:
         if partition.day < TODAY:
             drop_partition(partition)
 
@@ -225,7 +225,7 @@ def test_the_migration_can_be_reversed_and_repeated():
 
     with connection.schema_editor(atomic=False) as editor:
         migration.restore_tables(apps, editor)
-        plain = partitions(EVENTS)
+        plain = list_partitions(EVENTS)
         after_reversal = list(run.events.values_list("number", flat=True))
         migration.change_tables(apps, editor)
         migration.change_tables(apps, editor)

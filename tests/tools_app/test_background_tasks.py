@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from tests.runs import chunks, wait_for_end
 from tests.runs_app.background.conftest import notes, tasks  # noqa: F401  fixtures
@@ -82,7 +82,7 @@ def test_as_a_sub_agent_it_asks_and_its_task_waits(team, settings):
     (waiting,) = team.wait(run, "suspended", seconds=SLOW)
     call = PendingCall.objects.get()
     was_written = [*settings.WORKSPACES_DIR.rglob("a.txt")]
-    decide(
+    decide_pending_call(
         call,
         Decision(Verdict.RESUME, resume_data={"outcome": "selected", "optionId": "yes"}),
         team.user,

@@ -133,7 +133,7 @@ class Decisions:
         return None if self.can_ask else reject
 
 
-def allows(request: PermissionRequest, option_id: str | None) -> bool:
+def allows_request(request: PermissionRequest, option_id: str | None) -> bool:
     """Return whether the answer to a request allows it."""
     return bool(option_id) and request.option_kind(option_id or "").startswith("allow")
 

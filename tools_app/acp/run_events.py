@@ -12,7 +12,7 @@ from tools_app.acp.sessions import WorkPlace
 from tools_app.acp.turn import Update
 
 
-def report(deps: RunDeps, update: Update, agent: str, call_id: str = "") -> None:
+def add_agent_event(deps: RunDeps, update: Update, agent: str, call_id: str = "") -> None:
     """Add an event to the run. `call_id` is the tool call whose task the agent has."""
     if deps.record is None:
         return

@@ -34,7 +34,7 @@ from runs_app.exceptions import RunError
 from runs_app.tracing import run_spans
 from tools_app.acp.connection.prompts import Prompt, PromptResult
 from tools_app.acp.errors import AcpError
-from tools_app.acp.run_events import find_work_place, report
+from tools_app.acp.run_events import add_agent_event, find_work_place
 from tools_app.acp.turn import Update
 from tools_app.models import AcpPrompt
 
@@ -180,7 +180,7 @@ class AcpStream(StreamedResponse):
     def convert(self, update: Update) -> Iterator[ModelResponseStreamEvent]:
         """Yield the events of a text or a thought. Report anything else."""
         if update.kind not in ("text", "thought"):
-            report(self.deps, update, self.key)
+            add_agent_event(self.deps, update, self.key)
             return
         if update.kind != self.last_kind:
             self.last_kind = update.kind

@@ -16,7 +16,7 @@ from runs_app.building.tools import AgentTool, outside_tool
 from runs_app.engine.context import RunDeps
 from tools_app.acp.connection.prompts import Prompt
 from tools_app.acp.errors import AcpError
-from tools_app.acp.run_events import find_work_place, report
+from tools_app.acp.run_events import add_agent_event, find_work_place
 from tools_app.acp.turn import Update
 
 
@@ -40,7 +40,7 @@ async def give_task(key: str, task: str, deps: RunDeps) -> dict[str, str]:
         if update.kind == "text":
             texts.append(update.text)
         else:
-            report(deps, update, key, call.tool_call_id)
+            add_agent_event(deps, update, key, call.tool_call_id)
 
     prompt = Prompt(key, task, await find_work_place(deps), deps.is_durable, emit, call.tool_call_id)
     result = await prompt.send()

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from access_app.permissions import SHARED_OWNER, has_role, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
 from agentcms.wire.canonical import canonical
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
@@ -93,7 +93,7 @@ class Record(NamedTuple):
             return cls("", error=f"The record is larger than {MAX_RECORD_BYTES >> 20} MB.")
         try:
             # A configuration is nested one level deeper than in a request body.
-            value = parse(line.rstrip(), MAX_JSON_DEPTH + 1)
+            value = parse_strict_json(line.rstrip(), MAX_JSON_DEPTH + 1)
         except InvalidJSON as error:
             # The report has the line of the file, and a record is one line.
             return cls("", error=str(error).replace(" at line 1, column", " at column"))

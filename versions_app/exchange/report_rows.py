@@ -51,13 +51,13 @@ def adopt_outcome_log(job: Job, log: IO[bytes], size: int) -> None:
 def row_content(outcome: RecordOutcome, name: str) -> JSONObject:
     """Return what a row stores, without what is blank. Texts that quote a file are truncated."""
     warnings = [
-        {name: truncate(text, MAX_REPORTED_ID_LENGTH) for name, text in warning.items()}
+        {name: truncate_storable(text, MAX_REPORTED_ID_LENGTH) for name, text in warning.items()}
         for warning in outcome.warnings
     ]
     values: JSONObject = {
-        "id": truncate(outcome.id, MAX_REPORTED_ID_LENGTH),
-        "name": truncate(name, MAX_REPORTED_ID_LENGTH),
-        "reason": truncate(outcome.reason, MAX_REPORTED_TEXT_LENGTH),
+        "id": truncate_storable(outcome.id, MAX_REPORTED_ID_LENGTH),
+        "name": truncate_storable(name, MAX_REPORTED_ID_LENGTH),
+        "reason": truncate_storable(outcome.reason, MAX_REPORTED_TEXT_LENGTH),
         "code": outcome.code,
         "ownerId": outcome.owner_id,
         "warnings": warnings,
@@ -65,7 +65,7 @@ def row_content(outcome: RecordOutcome, name: str) -> JSONObject:
     return {name: value for name, value in values.items() if value}
 
 
-def truncate(text: str, length: int) -> str:
+def truncate_storable(text: str, length: int) -> str:
     """Return the text with a limited length, without characters that a database rejects."""
     text = text if len(text) <= length else f"{text[: length - 1]}…"
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

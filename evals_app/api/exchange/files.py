@@ -18,7 +18,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.uploads import MAX_FILE_NAME_LENGTH, UploadView, declared_size, receive_body
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
-from agentcms.wire.json_parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import run_idempotently
 from agents_app.api.required_role import note_required_role
@@ -117,7 +117,7 @@ def receive_form(request: Request, options: JSONObject) -> tuple[File[bytes], in
     options["media_type"] = file.content_type or ""
     if text := request.POST.get("columns"):
         try:
-            options["columns"] = parse(text.encode())
+            options["columns"] = parse_strict_json(text.encode())
         except InvalidJSON:
             raise BadRequest("request body", [("columns", "This must be a JSON object.")]) from None
     digest = hashlib.sha256()

@@ -11,7 +11,7 @@ from agentcms.api.pagination import read_page
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agents_app.api.strict_requests import warning_payloads
-from evals_app.api.representation import paged
+from evals_app.api.representation import list_body
 from evals_app.api.scorer_representation import score_body
 from runs_app.models import AgentRun, Score
 
@@ -41,4 +41,4 @@ def list_scores(request: Request, scores: QuerySet[Score], *filters: str) -> Htt
     if values.get("source"):
         scores = scores.filter(source=values["source"])
     bodies = read_page(scores, paging, score_body)  # with the question and the answer of each run
-    return json_response(paged("scores", bodies, scores.count(), paging) | warning_payloads(unknown))
+    return json_response(list_body("scores", bodies, scores.count(), paging) | warning_payloads(unknown))

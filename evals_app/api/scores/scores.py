@@ -18,7 +18,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from agents_app.models import Agent
-from evals_app.api.representation import paged
+from evals_app.api.representation import list_body
 from evals_app.api.scorer_representation import experiment_score_body, score_body
 from evals_app.api.scores.creation import ScoreBody, create_score
 from evals_app.api.scores.lists import list_scores, readable_scores
@@ -67,7 +67,7 @@ def list_experiment_scores(request: Request, experiment: Experiment) -> HttpResp
         for score in read_scores(experiment, part):
             bodies.append(experiment_score_body(experiment, score))
             size.add(text_length(bodies[-1]))
-    return json_response(paged("scores", bodies, count_scores(experiment), paging) | warning_payloads(unknown))
+    return json_response(list_body("scores", bodies, count_scores(experiment), paging) | warning_payloads(unknown))
 
 
 class ScorerScoresView(JSONView):

@@ -21,7 +21,7 @@ from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.direct.targets import Callee
 from evals_app.experiments.ending import stop_reason
-from evals_app.experiments.items import insert, require_runnable, save_failure
+from evals_app.experiments.items import insert_result, require_runnable, save_failure
 from evals_app.experiments.results import LOST_CODE, MAX_ITEM_RETRIES, open_row, store_result
 from evals_app.experiments.scoring import add_scores, scorer_keys
 from evals_app.experiments.spending import add_earlier_spending, spent_by_result
@@ -49,7 +49,7 @@ class Calls:
         return result
 
     def submit(self, result: ExperimentResult) -> None:
-        self.open[result.pk] = self.pool.submit(perform_in_thread, result, self.callee)
+        self.open[result.pk] = self.pool.submit(perform_call_in_thread, result, self.callee)
 
     def collect(self) -> int:
         """Return how many calls have ended since the last time. Make those again whose process died."""
@@ -80,7 +80,7 @@ def insert_call(experiment: Experiment, version: ItemVersion, attempt: int) -> E
         require_runnable(experiment, version)
     except ApiError as error:
         return save_failure(result, error, True)
-    return result if insert(result) else None
+    return result if insert_result(result) else None
 
 
 def take_over_call(result: ExperimentResult) -> bool:
@@ -91,15 +91,15 @@ def take_over_call(result: ExperimentResult) -> bool:
     return bool(rows.update(retry_count=F("retry_count") + 1, started_at=result.started_at))
 
 
-def perform_in_thread(result: ExperimentResult, callee: Callee) -> bool:
+def perform_call_in_thread(result: ExperimentResult, callee: Callee) -> bool:
     try:
-        return perform(result, callee)
+        return perform_call(result, callee)
     finally:
         # Django closes connections at the end of a request or a task, and this thread has neither.
         connection.close()
 
 
-def perform(result: ExperimentResult, callee: Callee) -> bool:
+def perform_call(result: ExperimentResult, callee: Callee) -> bool:
     """Call the target, score what it returned, and store both. Return False if the result is no longer wanted.
 
     Another process took over, or the experiment was ended. What the call has spent counts even so.

@@ -24,7 +24,7 @@ from agentcms.errors import ApiError
 from evals_app.experiments import targets
 from evals_app.experiments.direct.calls import Calls
 from evals_app.experiments.direct.targets import Callee
-from evals_app.experiments.ending import count_so_far, finish, lock_if_startable, stop_reason
+from evals_app.experiments.ending import count_so_far, finish_experiment, lock_if_startable, stop_reason
 from evals_app.experiments.items import MustWait, start_item
 from evals_app.experiments.results import MAX_ITEM_RETRIES, next_open_results, open_row, was_lost
 from evals_app.experiments.running.interruptions import interruption_deferred
@@ -141,7 +141,7 @@ class ItemLoop:
             return True
         started = self.start(open_count) if may_start else 0
         if not started and not open_count and next(self.waiting_items(1), None) is None:
-            finish(experiment, Experiment.Status.COMPLETED)
+            finish_experiment(experiment, Experiment.Status.COMPLETED)
         return bool(collected or started)
 
     def stop(self, reason: str, open_count: int) -> None:
@@ -153,7 +153,7 @@ class ItemLoop:
         stop_runs(experiment)
         cancelled_at = experiment.cancel_requested_at
         if not open_count:
-            finish(experiment, Experiment.Status.CANCELLED, reason)
+            finish_experiment(experiment, Experiment.Status.CANCELLED, reason)
         elif cancelled_at is not None and timezone.now() > cancelled_at + timedelta(seconds=STOP_SECONDS):
             end_at_once(experiment, Experiment.Status.CANCELLED, reason)
 

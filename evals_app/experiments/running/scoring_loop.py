@@ -12,7 +12,7 @@ from uuid import UUID
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.results import fill_from_run, store_result, store_scored
 from evals_app.experiments.scoring import MAX_SCORERS, compute_scores, scorer_keys, set_scores
-from evals_app.experiments.spending import Spent, total
+from evals_app.experiments.spending import Spent, total_spent
 from evals_app.models import ExperimentResult
 from runs_app.models import AgentRun
 
@@ -39,7 +39,7 @@ class ScoringLoop:
     @property
     def spent(self) -> Spent:
         """The spending of the runs whose answers are scored now."""
-        return total(Spent(result.tokens, result.cost) for result, _ in self.open.values())
+        return total_spent(Spent(result.tokens, result.cost) for result, _ in self.open.values())
 
     def submit(self, result: ExperimentResult, run: AgentRun | None) -> bool:
         """Start to score the answer of a run that has ended. Without scorers, store its result at once.

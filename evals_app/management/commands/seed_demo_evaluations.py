@@ -17,7 +17,7 @@ from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from evals_app.datasets.changes import add_items
 from evals_app.demo.questions import QUESTIONS, Question
-from evals_app.experiments.ending import finish
+from evals_app.experiments.ending import finish_experiment
 from evals_app.experiments.scoring import score_entry
 from evals_app.models import Dataset, Experiment, ExperimentResult, ItemVersion, ReleaseGate
 from versions_app.models import AgentVersion
@@ -105,7 +105,7 @@ def create_experiment(
     cited = [bool(number % uncited_every) for number in range(1, len(QUESTIONS) + 1)]
     answers = [answer_to(*pair, is_polite=is_polite) for pair in zip(QUESTIONS, cited, strict=True)]
     add_results(experiment, answers)
-    # `finish` has set the present time.
+    # `finish_experiment` has set the present time.
     Experiment.objects.filter(pk=experiment.pk).update(completed_at=began + timedelta(minutes=2))
 
 
@@ -113,7 +113,7 @@ def add_results(experiment: Experiment, outputs: list[str]) -> None:
     """Add a result for each item, in their order, and finish the experiment."""
     items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
     ExperimentResult.objects.bulk_create(build_results(experiment, list(items.order_by("item_id")), outputs))
-    finish(experiment, Experiment.Status.COMPLETED)
+    finish_experiment(experiment, Experiment.Status.COMPLETED)
 
 
 def answer_to(question: Question, is_cited: bool, *, is_polite: bool) -> str:

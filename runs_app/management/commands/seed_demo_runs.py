@@ -13,7 +13,7 @@ from django.db.models import F
 
 from agents_app.models import Agent
 from memory_app.demo import create_conversations
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.engine.start.run import start_run
 from runs_app.events.streams import wait_until_over
 from runs_app.models import AgentRun, PendingCall, RunEvent
@@ -103,7 +103,7 @@ def create_waiting_run(
     if decision is not None:
         call = PendingCall.objects.get(run=run)
         move_back(run.pk, WAIT_BEFORE_DECISION)
-        decide(call, decision, users[DECIDER], PendingCall.Via.PAGE)
+        decide_pending_call(call, decision, users[DECIDER], PendingCall.Via.PAGE)
         wait_until_over(run.pk)
     move_back(run.pk, timedelta(hours=hours_ago))
     return True

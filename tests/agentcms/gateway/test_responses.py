@@ -12,7 +12,7 @@ import pytest
 from django.core.files.base import File
 
 from agentcms.gateway import responses, slow_readers
-from agentcms.gateway.responses import respond
+from agentcms.gateway.responses import send_wsgi_response
 
 CONTENT = b"a line of an export\n" * 100
 
@@ -47,7 +47,7 @@ def test_the_file_of_a_bucket_is_sent_from_disk(downloaded, monkeypatch):
 
     async def receive():
         environ = {"wsgi.input": BytesIO(), "REMOTE_ADDR": "127.0.0.1", "REMOTE_PORT": "50000"}
-        respond(application(downloaded), environ, protocol, asyncio.get_running_loop())
+        send_wsgi_response(application(downloaded), environ, protocol, asyncio.get_running_loop())
         with protocol.path.open("rb") as opened_later:
             await asyncio.sleep(0.3)
             return opened_later.read()
@@ -104,7 +104,7 @@ def test_a_stream_that_fails_is_cut_off(monkeypatch, caplog):
         start_response("200 OK", [])
         return FailingStream()
 
-    respond(failing_application, environ, protocol, None)
+    send_wsgi_response(failing_application, environ, protocol, None)
 
     assert protocol.sent == [b"one"]
     assert protocol.transport() is None

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from agentcms.openapi.document import component_schemas, document, section_schemas
+from agentcms.openapi.document import build_document, component_schemas, section_schemas
 from agentcms.openapi.sections import SECTIONS
 from agentcms.wsgi import application
 from agents_app.models import Agent
@@ -44,14 +44,14 @@ def test_every_route_and_method_is_documented():
         if route.is_api and route.name not in ("", "api-docs")
     }
 
-    assert ours == {(method, path) for path, methods in document()["paths"].items() for method in methods}
+    assert ours == {(method, path) for path, methods in build_document()["paths"].items() for method in methods}
 
 
 def test_the_document_is_openapi_3_1(api):
     schema = api.get("/api/schema").body
 
     assert schema["openapi"] == "3.1.0"
-    assert schema == document()
+    assert schema == build_document()
 
 
 def test_a_name_of_a_schema_means_one_thing():
@@ -72,7 +72,7 @@ def test_schemas_have_readable_names_of_which_no_two_differ_by_digits_only():
 
 
 def test_a_field_has_the_text_of_its_own_section():
-    schemas = document()["components"]["schemas"]
+    schemas = build_document()["components"]["schemas"]
 
     assert "messages" in schemas["MemoryResults"]["properties"]["results"]["description"]
     assert "results of the page" in schemas["ExperimentResultPage"]["properties"]["results"]["description"]
@@ -95,7 +95,7 @@ WITHOUT_PAGE_SIZE = {"/api/agents", "/api/mcp/v0/servers"}
 
 def documented_page_sizes():
     """Yield the lists that need no other object, with the default size of their pages."""
-    for path, methods in document()["paths"].items():
+    for path, methods in build_document()["paths"].items():
         for parameter in methods.get("get", {}).get("parameters", []):
             if parameter["name"] == "perPage" and "{" not in path and path not in WITHOUT_PAGE_SIZE:
                 yield path, parameter["schema"]["default"]
@@ -118,7 +118,7 @@ def test_the_schema_of_an_agent_names_its_fields(api):
 def operations():
     return {
         operation["operationId"]: operation
-        for methods in document()["paths"].values()
+        for methods in build_document()["paths"].values()
         for operation in methods.values()
     }
 
@@ -155,7 +155,7 @@ def test_the_reference_page_names_every_operation(client: Client):
 
     page = client.get("/api/docs").content.decode()
 
-    for path in document()["paths"]:
+    for path in build_document()["paths"]:
         assert path in page
 
 
@@ -167,7 +167,7 @@ def lines(context, value):
     return str(value).encode("utf-8", "replace")
 
 
-described = schemathesis.openapi.from_dict(document())
+described = schemathesis.openapi.from_dict(build_document())
 described.app = application
 
 

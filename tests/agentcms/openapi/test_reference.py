@@ -14,13 +14,13 @@ from django.test.utils import CaptureQueriesContext
 
 from agentcms.cache import cache_result
 from agentcms.openapi import reference, views
-from agentcms.openapi.document import document
+from agentcms.openapi.document import build_document
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key
 
 OPERATIONS = {
     operation["operationId"]: (method, path, operation)
-    for path, methods in document()["paths"].items()
+    for path, methods in build_document()["paths"].items()
     for method, operation in methods.items()
 }
 

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from agentcms.wire import json_parser
 from agentcms.wire.canonical import canonical
-from agentcms.wire.json_parser import MAX_FAULTS, InvalidJSON, parse
+from agentcms.wire.json_parser import MAX_FAULTS, InvalidJSON, parse_strict_json
 from agentcms.wire.validation import find_json_faults
 from tests.agentcms.wire.test_canonical import VALUES
 
 
 @given(VALUES)
 def test_json_is_parsed_without_changes(value):
-    assert canonical(parse(json.dumps(value).encode())) == canonical(value)
-    assert canonical(parse(json.dumps(value, ensure_ascii=False).encode())) == canonical(value)
+    assert canonical(parse_strict_json(json.dumps(value).encode())) == canonical(value)
+    assert canonical(parse_strict_json(json.dumps(value, ensure_ascii=False).encode())) == canonical(value)
 
 
 @given(st.binary(max_size=50) | st.text('[]{}":,0123456789.eE+-\\u\ud800nulltrefas ', max_size=50))
@@ -24,7 +24,7 @@ def test_random_bytes_only_raise_invalid_value(data):
     data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
 
     with suppress(InvalidJSON):
-        assert list(find_json_faults(parse(data))) == []
+        assert list(find_json_faults(parse_strict_json(data))) == []
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_random_bytes_only_raise_invalid_value(data):
 )
 def test_a_value_that_cannot_round_trip_is_refused_with_its_path(text, field, words):
     with pytest.raises(InvalidJSON) as caught:
-        parse(text.encode())
+        parse_strict_json(text.encode())
 
     assert caught.value.faults[0].field == field
     assert words in caught.value.faults[0].message
@@ -76,7 +76,7 @@ def test_a_value_that_cannot_round_trip_is_refused_with_its_path(text, field, wo
 )
 def test_a_syntax_error_names_line_and_column(data, words):
     with pytest.raises(InvalidJSON, match=words):
-        parse(data)
+        parse_strict_json(data)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_a_syntax_error_names_line_and_column(data, words):
     ],
 )
 def test_boundary_values_round_trip(text):
-    assert canonical(parse(text.encode())) == text
+    assert canonical(parse_strict_json(text.encode())) == text
 
 
 @pytest.mark.parametrize("number", [1e19, 1.5e19, -1e20, 1e22, 2.0**70, 1e308, 1.7976931348623157e308])
 def test_a_large_double_is_accepted_with_all_its_digits(number):
     """JavaScript writes 1e20 so, and PostgreSQL returns it so."""
-    value = parse(f"[{Decimal(repr(number)):f}]".encode())
+    value = parse_strict_json(f"[{Decimal(repr(number)):f}]".encode())
 
     assert value == [number]
     assert type(value[0]) is float
@@ -105,24 +105,24 @@ def test_a_large_double_is_accepted_with_all_its_digits(number):
 @pytest.mark.parametrize("digits", ["9223372036854775808", "100000000000000000001", "9" * 309, "1" + "0" * 309])
 def test_a_large_integer_that_a_double_would_change_is_refused(digits):
     with pytest.raises(InvalidJSON, match="A whole number must be between"):
-        parse(f"[{digits}]".encode())
+        parse_strict_json(f"[{digits}]".encode())
 
 
 def test_zero_in_any_spelling_is_not_too_small():
-    assert parse(b"[0e0, 0.000, -0.0e-999, 0E+5]") == [0, 0, 0, 0]
+    assert parse_strict_json(b"[0e0, 0.000, -0.0e-999, 0E+5]") == [0, 0, 0, 0]
 
 
 def test_json_deeper_than_64_levels_is_refused_unless_the_limit_is_higher():
     text = b"[" * 65 + b"]" * 65
 
     with pytest.raises(InvalidJSON, match="64 levels"):
-        parse(text)
-    assert parse(text, levels=65)
+        parse_strict_json(text)
+    assert parse_strict_json(text, levels=65)
 
 
 def test_at_most_a_hundred_errors_are_reported():
     with pytest.raises(InvalidJSON) as caught:
-        parse(b"[" + b",".join([b"1e400"] * 10_000) + b"]")
+        parse_strict_json(b"[" + b",".join([b"1e400"] * 10_000) + b"]")
 
     assert len(caught.value.faults) == MAX_FAULTS
 
@@ -133,12 +133,12 @@ def test_at_most_a_hundred_errors_are_reported():
 def test_the_number_of_values_is_limited(monkeypatch, text):
     monkeypatch.setattr(json_parser, "MAX_VALUES", 7)
 
-    assert parse(text.encode()) == json.loads(text)
+    assert parse_strict_json(text.encode()) == json.loads(text)
     with pytest.raises(InvalidJSON, match="JSON must not have more than 7 values"):
-        parse(f"[{text}]".encode())
+        parse_strict_json(f"[{text}]".encode())
 
 
 def test_commas_in_texts_are_no_values(monkeypatch):
     monkeypatch.setattr(json_parser, "MAX_VALUES", 7)
 
-    assert parse(b'["1,2,3,4,5,6,7,8,[[[{{{"]') == ["1,2,3,4,5,6,7,8,[[[{{{"]
+    assert parse_strict_json(b'["1,2,3,4,5,6,7,8,[[[{{{"]') == ["1,2,3,4,5,6,7,8,[[[{{{"]

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from evals_app.datasets.changes import change_item
-from evals_app.experiments.external import finalize, run_item, submit_result
+from evals_app.experiments.external import finalize_experiment, run_item, submit_result
 from evals_app.models import Experiment
 from tests.api_client import Caller
 from tests.evals_app.compare.test_comparisons import do_jobs, ended
@@ -43,7 +43,7 @@ def submitted(dataset, baseline):
         score = {**EXACT, "metadata": {"judge": "ours"}}
         submit_result(experiment, {"item_id": str(item.pk), "output": "Yes", "scores": [score]})
     experiment.refresh_from_db()
-    finalize(experiment)
+    finalize_experiment(experiment)
     return experiment
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agentcms.errors import ApiError, Conflict
 from evals_app.datasets.deletion import delete_with_experiments
-from evals_app.experiments.ending import finish
+from evals_app.experiments.ending import finish_experiment
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.models import Experiment, ReleaseGate
 from runs_app.models import AgentRun
@@ -36,6 +36,6 @@ def test_an_experiment_that_is_deleted_while_it_ends_stays_deleted():
     Experiment.objects.all().delete()
 
     with pytest.raises(ApiError, match="not found"):
-        finish(experiment, Experiment.Status.COMPLETED)
+        finish_experiment(experiment, Experiment.Status.COMPLETED)
 
     assert not Experiment.objects.exists()

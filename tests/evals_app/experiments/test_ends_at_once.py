@@ -6,8 +6,8 @@ from agentcms.errors import ApiError, Conflict
 from evals_app.datasets.deletion import delete_experiment, delete_with_experiments
 from evals_app.experiments import external
 from evals_app.experiments.creation import save_experiment
-from evals_app.experiments.ending import count_so_far, finish, mark_cancelled
-from evals_app.experiments.external import finalize, run_item, submit_result
+from evals_app.experiments.ending import count_so_far, finish_experiment, mark_cancelled
+from evals_app.experiments.external import finalize_experiment, run_item, submit_result
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.options import parse_experiment
 from evals_app.experiments.retrying import retry_failed
@@ -47,7 +47,7 @@ def test_a_name_that_was_given_meanwhile_stays(editor, agent):
     experiment = new_experiment(make_dataset("One"), editor, agent)
     Experiment.objects.update(name="Renamed", metadata={"a": 1})
 
-    finish(experiment, Status.COMPLETED)
+    finish_experiment(experiment, Status.COMPLETED)
 
     stored = Experiment.objects.get()
     assert (stored.name, stored.metadata, stored.status) == ("Renamed", {"a": 1}, "completed")
@@ -70,9 +70,9 @@ def test_a_retry_keeps_a_name_that_was_given_meanwhile(editor, agent, monkeypatc
 def test_an_end_that_another_process_has_stored_stays(editor, agent):
     experiment = new_experiment(make_dataset("One"), editor, agent)
     other = Experiment.objects.get()
-    finish(other, Status.CANCELLED, "Cancelled.")
+    finish_experiment(other, Status.CANCELLED, "Cancelled.")
 
-    finish(experiment, Status.COMPLETED)
+    finish_experiment(experiment, Status.COMPLETED)
 
     assert (experiment.status, experiment.stop_reason) == ("cancelled", "Cancelled.")
     assert Experiment.objects.get().status == "cancelled"
@@ -82,7 +82,7 @@ def test_a_loop_does_not_end_an_experiment_with_an_open_item(editor, slow):
     experiment = new_experiment(make_dataset(LONG), editor, slow)
     begin(experiment)
 
-    finish(Experiment.objects.get(), Status.COMPLETED)
+    finish_experiment(Experiment.objects.get(), Status.COMPLETED)
 
     assert Experiment.objects.get().status == "running"
     request_cancel(experiment)
@@ -172,7 +172,8 @@ def test_nothing_starts_in_a_deleted_experiment(editor, slow):
 
 
 @pytest.mark.parametrize(
-    "act", [request_cancel, lambda row: retry_failed(row, row.created_by), lambda row: submit(row), finalize]
+    "act",
+    [request_cancel, lambda row: retry_failed(row, row.created_by), lambda row: submit(row), finalize_experiment],
 )
 def test_what_uses_a_deleted_experiment_says_so(editor, act):
     experiment = new_experiment(make_dataset("One"), editor, start=False)
@@ -204,7 +205,7 @@ def test_the_end_by_a_program_stops_its_open_items(editor, slow):
         {},
     )
 
-    finalize(experiment)
+    finalize_experiment(experiment)
 
     result = ExperimentResult.objects.get()
     assert (experiment.status, experiment.failed_count, result.state) == ("completed", 1, "done")
@@ -215,7 +216,7 @@ def test_the_end_by_a_program_stops_its_open_items(editor, slow):
 def test_an_item_does_not_run_in_a_finalized_experiment(editor, agent):
     experiment = new_experiment(make_dataset("One"), editor, agent, start=False)
     stale = Experiment.objects.get()
-    finalize(experiment)
+    finalize_experiment(experiment)
 
     with pytest.raises(Conflict) as raised:
         run_item(stale, str(experiment.dataset.items.get().pk), {}, editor)
@@ -230,7 +231,7 @@ def test_a_late_result_leaves_the_figures_of_a_finalized_experiment(editor, agen
     first, second = (str(item.pk) for item in dataset.items.all())
     run_item(experiment, first, {}, editor)
     late = Experiment.objects.get()
-    finalize(experiment)
+    finalize_experiment(experiment)
     summary = Experiment.objects.get().summary
 
     with pytest.raises(Conflict):

@@ -15,7 +15,7 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.compare.pairs import compute_statistics
 from evals_app.datasets.changes import add_items
 from evals_app.experiments import jobs
-from evals_app.experiments.ending import finish
+from evals_app.experiments.ending import finish_experiment
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.results import next_open_results, store_result
 from evals_app.experiments.retrying import retry_failed
@@ -353,7 +353,7 @@ def test_a_job_goes_on_no_more_once_a_retry_has_a_newer_one(editor, agent, monke
     new_experiment(make_dataset("One"), editor, agent)
 
     def work_while_retried(item_loop, seconds):
-        finish(item_loop.experiment, Experiment.Status.CANCELLED)
+        finish_experiment(item_loop.experiment, Experiment.Status.CANCELLED)
         retry_failed(item_loop.experiment, editor)
         item_loop.experiment.refresh_from_db()
 

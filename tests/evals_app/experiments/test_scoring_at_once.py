@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments import jobs, scoring, stopping
-from evals_app.experiments.ending import finish
+from evals_app.experiments.ending import finish_experiment
 from evals_app.experiments.jobs import EXPERIMENT_JOB
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running import item_loop as item_loop_module
@@ -173,7 +173,7 @@ def test_an_answer_that_is_scored_when_its_experiment_ends_is_counted_once(edito
     item_loop = begin(make_dataset("One"), editor, agent)
     step_until(item_loop, lambda: len(gate.answers) == 1, "an answer")
 
-    finish(Experiment.objects.get(), Status.CANCELLED, "Cancelled.", stops_open=True)
+    finish_experiment(Experiment.objects.get(), Status.CANCELLED, "Cancelled.", stops_open=True)
     summary = Experiment.objects.get().summary
     gate.opened.set()
     item_loop.scoring.pause(10)

@@ -12,9 +12,9 @@ from pydantic_ai.usage import RequestUsage
 from agentcms.errors import Conflict
 from agents_app.registry import Entry, Kind, registry
 from evals_app.datasets.purging import purge_item
-from evals_app.experiments.direct.calls import insert_call, perform
+from evals_app.experiments.direct.calls import insert_call, perform_call
 from evals_app.experiments.direct.targets import find_callee
-from evals_app.experiments.ending import finish, set_end
+from evals_app.experiments.ending import finish_experiment, set_end
 from evals_app.experiments.estimate import estimate_cost
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.item_loop import ItemLoop
@@ -306,7 +306,7 @@ def test_a_call_whose_result_comes_too_late_counts(judge, agent):
     result = insert_call(experiment, dataset.item_versions.select_related("item").get(), 0)
     end_early(experiment, Experiment.Status.CANCELLED, "Cancelled.")
 
-    assert not perform(result, callee)
+    assert not perform_call(result, callee)
 
     stored = Experiment.objects.get()
     assert stored.results.get().error["code"] == "stopped"
@@ -320,7 +320,7 @@ def test_a_judge_that_is_paid_while_its_experiment_ends_counts(judge, agent):
     wait_until(lambda: item_loop.collect() == 0 and item_loop.scoring.open, 20, "an answer that is judged")
     item_loop.scoring.pause(10)
 
-    finish(Experiment.objects.get(), Experiment.Status.CANCELLED, "Cancelled.", stops_open=True)
+    finish_experiment(Experiment.objects.get(), Experiment.Status.CANCELLED, "Cancelled.", stops_open=True)
     assert item_loop.scoring.store_finished() == 0
 
     summary = Experiment.objects.get().summary

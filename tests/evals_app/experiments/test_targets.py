@@ -9,7 +9,7 @@ from django.utils import timezone
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
 from agents_app.registry import registry, workflow
-from evals_app.experiments.direct.calls import insert_call, perform
+from evals_app.experiments.direct.calls import insert_call, perform_call
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.item_loop import ItemLoop, free_slots
 from evals_app.experiments.stopping import request_cancel
@@ -220,7 +220,7 @@ def test_a_call_whose_process_died_is_made_again_and_the_dead_one_stores_nothing
 
     (again,) = results(experiment)
     assert (again.state, again.retry_count, again.output["queue"]) == ("done", 1, "billing")
-    assert not perform(dead, resolve_target(experiment, editor))
+    assert not perform_call(dead, resolve_target(experiment, editor))
 
 
 def test_calls_count_against_the_limit_of_experiments(editor, settings):

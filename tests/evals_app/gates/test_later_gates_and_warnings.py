@@ -8,7 +8,7 @@ from agents_app.editing.change_context import change
 from agents_app.editing.version_refusals import GateNotMet
 from evals_app.api.experiment_representation import result_body
 from evals_app.datasets.changes import add_items, delete_items
-from evals_app.experiments.external import finalize, run_item, submit_result
+from evals_app.experiments.external import finalize_experiment, run_item, submit_result
 from evals_app.models import Dataset, Experiment, ReleaseGate
 from evals_app.scorers.changes import change_scorer, create_scorer
 from tests.api_client import Caller, agent_path
@@ -85,7 +85,7 @@ def test_what_a_program_outside_drives_meets_no_gate(agent):
             scores = [{"scorerId": "exact", "score": 1}]
             submit_result(experiment, {"item_id": str(item), "output": "", "scores": scores, "trace_id": "of-mine"})
         experiment.refresh_from_db()
-        finalize(experiment)
+        finalize_experiment(experiment)
         assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
         assert experiment.summary["scorers"]["exact"]["mean"] == 1.0
         with pytest.raises(GateNotMet):

@@ -369,7 +369,7 @@ def test_vectors_of_an_empty_base_have_the_dimension_of_its_embedder(base, publi
 
 
 def test_vectors_for_an_index_that_is_rebuilt_meanwhile_are_to_be_sent_again(filled, publisher, monkeypatch):
-    def replace_it(numbers, path, normalize=sent_vectors.normalize):
+    def replace_it(numbers, path, normalize=sent_vectors.normalize_vector):
         if not KnowledgeIndex.objects.filter(is_building=True).exists():
             finish_rebuild(filled, begin_rebuild(filled), 0)
         return normalize(numbers, path)

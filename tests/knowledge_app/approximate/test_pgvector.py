@@ -6,7 +6,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agentcms.vectors.quantize import pack
+from agentcms.vectors.quantize import pack_vector
 from agentcms.wire.metadata_filter import parse_filter
 from jobs_app.models import Job
 from knowledge_app.approximate import hnsw
@@ -37,7 +37,7 @@ def chunks(base):
     other = make_base("other", owner="sales")
     for owner_base, seed in ((base, 1), (other, 2)):
         rows = []
-        for number, (scale, data) in enumerate(map(pack, unit_rows(COUNT, seed))):
+        for number, (scale, data) in enumerate(map(pack_vector, unit_rows(COUNT, seed))):
             values = {"key": f"k{number}", "text": f"Text {number}", "metadata": {"year": number % 10}}
             rows.append(Chunk(index=owner_base.index, text_hash=f"h{number}", scale=scale, data=data, **values))
         Chunk.objects.bulk_create(rows)
@@ -92,7 +92,7 @@ def test_a_large_index_is_searched_by_hnsw(chunks, monkeypatch):
 
 def test_a_graph_is_built_in_memory(base, monkeypatch):
     monkeypatch.setattr(hnsw, "MIN_CHUNKS", COUNT)
-    vectors = enumerate(map(pack, unit_rows(1500)))  # for which the least memory is not enough
+    vectors = enumerate(map(pack_vector, unit_rows(1500)))  # for which the least memory is not enough
     rows = [Chunk(index=base.index, key=f"k{number}", scale=scale, data=data) for number, (scale, data) in vectors]
     Chunk.objects.bulk_create(rows)
     messages = []
@@ -176,7 +176,7 @@ def test_a_conversation_recalls_the_same_messages(settings):
     settings.RECALL_MOST = 100_000
     thread = add_thread(member("editor"), texts=[("user", f"Message {number}") for number in range(120)])
     rows = [*unit_rows(119), np.ones(8, np.float32)]  # the last is of another length
-    for message, (scale, data) in zip(Message.objects.order_by("number"), map(pack, rows), strict=True):
+    for message, (scale, data) in zip(Message.objects.order_by("number"), map(pack_vector, rows), strict=True):
         values = {"embedder": "local/e", "resource": thread.resource, "scale": scale, "data": data}
         Vector.objects.create(message=message, part=0, thread=thread, **values)
     queries = unit_rows(2, seed=4)

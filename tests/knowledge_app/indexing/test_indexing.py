@@ -31,7 +31,7 @@ from knowledge_app.indexing.jobs import (
 from knowledge_app.models import Chunk, Document, IndexedDocument, KnowledgeBase, KnowledgeIndex
 from knowledge_app.models.document import DocumentQuerySet
 from knowledge_app.search.retrieval import search_base
-from knowledge_app.sent_vectors import create_index, upsert
+from knowledge_app.sent_vectors import create_index, upsert_vectors
 from tests.knowledge_app.conftest import WordEmbedder, make_base, run_jobs
 
 pytestmark = pytest.mark.django_db
@@ -346,7 +346,7 @@ def test_vectors_that_are_sent_during_a_rebuild_are_kept(base, embedder, monkeyp
     run_jobs()
 
     def send(key, text):
-        upsert(base, base.live_index, [[1] * 64], [{"text": text}], [key])
+        upsert_vectors(base, base.live_index, [[1] * 64], [{"text": text}], [key])
 
     send("a", "First.")
     send("b", "Second.")
@@ -421,7 +421,7 @@ def test_a_search_finds_what_a_rebuild_moves_meanwhile(base, embedder, monkeypat
 def test_newer_settings_end_the_job_that_copies_sent_vectors_for_older_ones(base, embedder, monkeypatch, settings):
     settings.KNOWLEDGE_JOBS_PER_WORKER = 2
     monkeypatch.setitem(embedders._local, "local/other", ("Other", other := WordEmbedder("local/other", 32)))
-    upsert(base, base.live_index, [[1] * 64], [{"text": "First."}], ["a"])
+    upsert_vectors(base, base.live_index, [[1] * 64], [{"text": "First."}], ["a"])
     base.embedder = other.name
     base.save()
     first, embed = enqueue_reindexing(base), other.embed

@@ -5,7 +5,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agentcms.vectors.quantize import pack
+from agentcms.vectors.quantize import pack_vector
 from memory_app.models import Message, Vector
 from memory_app.recall.search import rank_messages, recall_messages, vectors_of_resource
 from tests.memory_app.conftest import add_thread
@@ -24,7 +24,7 @@ def add_vectors(thread, rows):
     """Store a row as the vector of each message of a thread, in their order."""
     messages = Message.objects.filter(thread=thread).order_by("number")
     for message, row in zip(messages, rows, strict=True):
-        scale, data = pack(row)
+        scale, data = pack_vector(row)
         Vector.objects.create(
             message=message,
             part=0,

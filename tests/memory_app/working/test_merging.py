@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_app.working.merging import merge
+from memory_app.working.merging import merge_working_memory
 
 
 def nested(depth, value):
@@ -33,4 +33,4 @@ TABLE = [
 
 @pytest.mark.parametrize(("stored", "update", "merged"), TABLE, ids=range(len(TABLE)))
 def test_an_update_is_merged(stored, update, merged):
-    assert merge(stored, update) == merged
+    assert merge_working_memory(stored, update) == merged

@@ -91,7 +91,7 @@ def test_a_run_that_a_process_executes_is_left_alone(user, agent, runner):
     alive = {"lease_until": timezone.now() + timedelta(seconds=60), "holder": "there:1:x", "is_durable": True}
     run = RunFactory(agent=agent, requested_by=user, open=True, **alive)
 
-    reaper.recover(run)
+    reaper.recover_run(run)
 
     assert runner.dispatched == []
 

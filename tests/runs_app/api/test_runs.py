@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from agentcms.openapi.document import document
+from agentcms.openapi.document import build_document
 from runs_app.events import streams
 from runs_app.models import AgentRun
 from tests.api_client import Caller
@@ -60,7 +60,7 @@ def test_generate_returns_the_complete_answer(editor, agent):
         {"role": "assistant", "content": [{"type": "text", "text": run.output}]}
     ]
     assert (answer.body["versionNumber"], answer.body["isDemo"]) == (1, True)
-    assert answer.body.keys() == {*document()["components"]["schemas"]["Generated"]["required"]}
+    assert answer.body.keys() == {*build_document()["components"]["schemas"]["Generated"]["required"]}
 
 
 def test_generate_returns_the_tool_calls_of_each_step(editor):

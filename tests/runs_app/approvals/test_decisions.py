@@ -11,7 +11,7 @@ from django.utils import timezone
 from access_app.models import ApiKey, Membership
 from access_app.role import RoleRequired
 from runs_app.approvals.approval_signals import approval_stored
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.errors import (
     AlreadyDecided,
     ArgumentsChanged,
@@ -52,12 +52,12 @@ def call(editor):
 
 
 def approve(call, user, **fields):
-    return decide(call, Decision(Verdict.APPROVE, **fields), user, API)
+    return decide_pending_call(call, Decision(Verdict.APPROVE, **fields), user, API)
 
 
 def issues(call, user, **fields):
     with pytest.raises(InvalidDecision) as raised:
-        decide(call, Decision(**fields), user, API)
+        decide_pending_call(call, Decision(**fields), user, API)
     call.refresh_from_db()
     assert call.is_open
     return {issue.field: issue.message for issue in raised.value.issues}
@@ -67,7 +67,7 @@ def issues(call, user, **fields):
 
 
 def test_the_decision_is_stored_with_who_when_and_where(call, editor, dispatched):
-    decided = decide(call, Decision(Verdict.DECLINE, reason="Too much."), editor, PendingCall.Via.PAGE)
+    decided = decide_pending_call(call, Decision(Verdict.DECLINE, reason="Too much."), editor, PendingCall.Via.PAGE)
 
     decided.refresh_from_db()
     assert (decided.state, decided.reason, decided.via) == ("declined", "Too much.", "page")
@@ -142,7 +142,7 @@ def test_the_last_decision_queues_the_next_segment(call, editor, dispatched):
     approve(call, editor)
     call.run.refresh_from_db()
     assert (call.run.status, dispatched()) == ("suspended", [])
-    decide(other, Decision(Verdict.DECLINE), editor, API)
+    decide_pending_call(other, Decision(Verdict.DECLINE), editor, API)
 
     run = call.run
     run.refresh_from_db()
@@ -212,7 +212,7 @@ def test_another_decision_by_the_same_user_says_how_the_call_was_decided(call, e
     approve(call, editor)
 
     with pytest.raises(AlreadyDecided) as raised:
-        decide(call, decision, editor, API)
+        decide_pending_call(call, decision, editor, API)
 
     assert raised.value.call.decided_by == editor
     assert str(raised.value).startswith(f"This call was already approved by {editor.username} at 2")
@@ -327,7 +327,7 @@ def test_resume_data_must_fit_its_schema(editor, dispatched):
     assert {*issues(call, editor, verdict=Verdict.RESUME)} == {"resumeData"}
     assert {*issues(call, editor, verdict=Verdict.RESUME, resume_data={"city": "x"})} == {"resumeData.city"}
     assert {*issues(call, editor, verdict=Verdict.APPROVE)} == {"decision"}
-    decided = decide(call, Decision(Verdict.RESUME, resume_data={"city": "Oslo"}), editor, API)
+    decided = decide_pending_call(call, Decision(Verdict.RESUME, resume_data={"city": "Oslo"}), editor, API)
 
     decided.refresh_from_db()
     assert (decided.state, decided.resume_data) == ("resumed", {"city": "Oslo"})

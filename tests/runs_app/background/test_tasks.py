@@ -14,7 +14,7 @@ from pydantic_ai import ModelRetry
 from agents_app.registry import Kind, registry, tool
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.background import endings, execution, maintenance, steps
 from runs_app.background.delivery import deliver_due
 from runs_app.background.endings import cancel_task, end_task
@@ -280,7 +280,7 @@ def test_a_tool_that_needs_approval_asks_before_its_task_is_created(tasks):
     wait_until(lambda: PendingCall.objects.waiting().exists(), 20)
     call = PendingCall.objects.get()
     before = BackgroundTask.objects.count()
-    decide(
+    decide_pending_call(
         call, Decision(Verdict.APPROVE, arguments={"order": "A-17", "amount": 200}), tasks.user, PendingCall.Via.API
     )
     wait_for_end(run)

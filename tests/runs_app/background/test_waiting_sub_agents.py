@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents_app.models import Agent
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.expiry import expire_calls
 from runs_app.approvals.lookup import find_call
 from runs_app.background.child_waits import suspend_task_of_child
@@ -63,7 +63,7 @@ def start(tasks):
 
 def decide_only(user, verdict, **fields):
     call = PendingCall.objects.waiting().exclude(kind="child").get()
-    decide(call, Decision(Verdict(verdict), **fields), user, PendingCall.Via.API)
+    decide_pending_call(call, Decision(Verdict(verdict), **fields), user, PendingCall.Via.API)
     return call
 
 
@@ -199,7 +199,7 @@ def test_a_run_that_awaits_the_task_waits_for_the_person_too(start, tasks):
     run.refresh_from_db()
     call = find_call(run, "c0-0")
 
-    decide(call, Decision(Verdict.APPROVE), tasks.user, PendingCall.Via.API)
+    decide_pending_call(call, Decision(Verdict.APPROVE), tasks.user, PendingCall.Via.API)
     done = wait_for_end(run)
 
     assert (call.tool, call.agent_key) == ("refund", "helper")

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents_app.configuration.references import MissingReference
 from agents_app.registry import Entry, Kind, registry
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.exceptions import AgentBuildError
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
@@ -28,7 +28,7 @@ def test_a_stored_agent_answers(ask):
 
 
 def test_instructions_model_and_options_come_from_the_configuration():
-    built = build(
+    built = build_agent(
         {
             "name": "Concierge",
             "instructions": "Greet guests.",
@@ -59,7 +59,7 @@ def test_missing_entries_are_warnings_and_the_agent_answers(field, ask, caplog):
     named, sentence = MISSING[field]
     caplog.set_level(logging.WARNING, "runs_app")
 
-    built = build({"name": "Concierge", "instructions": "", "model": DEMO, field: named})
+    built = build_agent({"name": "Concierge", "instructions": "", "model": DEMO, field: named})
 
     assert built.warnings == (MissingReference(field, "gone", sentence),)
     assert [record.getMessage() for record in caplog.records] == [f"Agent 'Concierge': {sentence}"]
@@ -67,7 +67,7 @@ def test_missing_entries_are_warnings_and_the_agent_answers(field, ask, caplog):
 
 
 def test_an_unregistered_processor_is_a_warning():
-    built = build({"model": DEMO, "inputProcessors": [{"strength": 3}]})
+    built = build_agent({"model": DEMO, "inputProcessors": [{"strength": 3}]})
 
     assert [warning.field for warning in built.warnings] == ["inputProcessors"]
 
@@ -75,13 +75,13 @@ def test_an_unregistered_processor_is_a_warning():
 def test_an_unregistered_memory_is_a_warning():
     registry.add(Entry(Kind.MEMORY, "elephant", "Elephant"))
 
-    built = build({"model": DEMO, "memory": "elephant"})
+    built = build_agent({"model": DEMO, "memory": "elephant"})
 
     assert [(warning.field, warning.key) for warning in built.warnings] == [("memory", "elephant")]
 
 
 def test_an_unusable_option_is_omitted_with_a_warning():
-    built = build({"model": DEMO, "defaultOptions": {"temperature": "hot", "maxSteps": 2}})
+    built = build_agent({"model": DEMO, "defaultOptions": {"temperature": "hot", "maxSteps": 2}})
 
     assert built.options == {"maxSteps": 2}
     assert built.warnings[0] == MissingReference(
@@ -105,7 +105,7 @@ def test_an_unusable_option_is_omitted_with_a_warning():
     ],
 )
 def test_an_unknown_model_setting_is_omitted_with_a_warning(setting):
-    built = build({"model": {**DEMO, **setting}})
+    built = build_agent({"model": {**DEMO, **setting}})
 
     assert [(warning.field, warning.key) for warning in built.warnings] == [("model", *setting)]
     assert not built.agent.model_settings
@@ -116,13 +116,13 @@ def test_an_unknown_model_setting_is_omitted_with_a_warning(setting):
 )
 def test_an_agent_needs_a_model(model):
     with pytest.raises(AgentBuildError):
-        build({"model": model})
+        build_agent({"model": model})
 
 
 def test_entries_with_one_name_are_one_tool():
     registry.add(Entry(Kind.TOOL, "workflow-triage-ticket", "Same", target=lambda: "tool", schema={}))
 
-    built = build({"model": DEMO, "tools": ["workflow-triage-ticket"], "workflows": ["triage-ticket"]})
+    built = build_agent({"model": DEMO, "tools": ["workflow-triage-ticket"], "workflows": ["triage-ticket"]})
 
     assert [(warning.field, warning.key) for warning in built.warnings] == [("workflows", "triage-ticket")]
 

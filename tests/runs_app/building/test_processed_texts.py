@@ -9,7 +9,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, processor, registry, tool
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.building.text_values import distinct_keys
 from runs_app.engine.context import RunDeps
 from runs_app.exceptions import RunError
@@ -77,7 +77,7 @@ def contents(parts, kind):
 def test_words_that_a_later_request_adds_are_processed(run, requests):
     registry.add(Entry(Kind.MEMORY, "messenger", "Messenger", target=Messenger))
 
-    run(build({**LISTENER, "memory": "messenger", "inputProcessors": MASK}), "I am ada@example.org")
+    run(build_agent({**LISTENER, "memory": "messenger", "inputProcessors": MASK}), "I am ada@example.org")
 
     assert "@" not in str(contents(requests[1], UserPromptPart))
     assert str(contents(requests[2], UserPromptPart)).count("[e-mail]") == 3
@@ -85,7 +85,7 @@ def test_words_that_a_later_request_adds_are_processed(run, requests):
 
 @pytest.mark.django_db
 def test_results_of_tools_are_processed_if_the_processor_says_so(run, requests, exclaim):
-    result = run(build({**LISTENER, "inputProcessors": [*MASK, {"key": "exclaim"}]}), "I am ada@example.org")
+    result = run(build_agent({**LISTENER, "inputProcessors": [*MASK, {"key": "exclaim"}]}), "I am ada@example.org")
 
     assert contents(requests[1], ToolReturnPart) == [MASKED_CONTACT]
     assert contents(requests[2], ToolReturnPart) == [MASKED_CONTACT] * 2
@@ -95,7 +95,7 @@ def test_results_of_tools_are_processed_if_the_processor_says_so(run, requests, 
 
 @pytest.mark.django_db
 def test_other_processors_do_not_get_results_of_tools(run, requests, exclaim):
-    run(build({**LISTENER, "inputProcessors": [{"key": "exclaim"}]}), "Hello")
+    run(build_agent({**LISTENER, "inputProcessors": [{"key": "exclaim"}]}), "Hello")
 
     assert contents(requests[2], ToolReturnPart) == [CONTACT] * 2
 
@@ -109,7 +109,7 @@ def test_a_failed_call_is_a_result_too(run, requests):
     registry.remove(Kind.TOOL, "contact")
     tool("contact")(contact_book)
 
-    run(build({**LISTENER, "inputProcessors": MASK}), "Hello")
+    run(build_agent({**LISTENER, "inputProcessors": MASK}), "Hello")
 
     assert contents(requests[1], ToolReturnPart) == ["Nobody has [e-mail] today."]
 
@@ -123,7 +123,7 @@ def test_a_refused_result_ends_the_run(run, requests):
         return text
 
     with pytest.raises(RunError, match="The processor 'guard' failed"):
-        run(build({**LISTENER, "inputProcessors": [{"key": "guard"}]}), "Hello")
+        run(build_agent({**LISTENER, "inputProcessors": [{"key": "guard"}]}), "Hello")
 
     assert len(requests) == 1
 
@@ -136,7 +136,7 @@ def test_results_that_a_client_sends_are_processed(run, requests):
         ModelRequest([ToolReturnPart("theirs", CONTACT, "1")]),
     ]
 
-    run(build({**LISTENER, "inputProcessors": MASK}), "And now?", history=history)
+    run(build_agent({**LISTENER, "inputProcessors": MASK}), "And now?", history=history)
 
     assert contents(requests[0], ToolReturnPart) == [MASKED_CONTACT]
 

@@ -8,7 +8,7 @@ from pydantic_ai import ModelRequest, ModelResponse, PartStartEvent, TextPart, T
 from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
 
 from agents_app.registry import Entry, Kind, processor, registry
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.exceptions import RunError
 from tests.runs_app.conftest import running
 
@@ -43,7 +43,7 @@ def all_events(built):
 
 
 def test_the_model_gets_the_output_of_input_processors(ask):
-    answer = ask(build({"model": DEMO, "inputProcessors": MASK}), "I am ada@example.org")
+    answer = ask(build_agent({"model": DEMO, "inputProcessors": MASK}), "I am ada@example.org")
 
     assert "You said: I am [e-mail]" in answer
 
@@ -51,13 +51,15 @@ def test_the_model_gets_the_output_of_input_processors(ask):
 def test_input_processors_process_the_sent_history(ask):
     history = [ModelRequest([UserPromptPart("I am ada@example.org")]), ModelResponse([TextPart("Hello.")])]
 
-    answer = ask(build({"model": DEMO, "inputProcessors": MASK}), "And now?", history=history)
+    answer = ask(build_agent({"model": DEMO, "inputProcessors": MASK}), "And now?", history=history)
 
     assert "Before that: I am [e-mail]" in answer
 
 
 def test_readers_get_the_output_of_output_processors(thinking_provider):
-    events = all_events(build({"model": thinking_provider, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]}))
+    events = all_events(
+        build_agent({"model": thinking_provider, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]})
+    )
 
     assert events[-1].result.output == "Write to [e-mail], please."
     parts = [event.part for event in events if isinstance(event, PartStartEvent)]
@@ -65,13 +67,13 @@ def test_readers_get_the_output_of_output_processors(thinking_provider):
 
 
 def test_unprocessed_text_is_not_streamed(thinking_provider):
-    events = all_events(build({"model": thinking_provider, "outputProcessors": MASK}))
+    events = all_events(build_agent({"model": thinking_provider, "outputProcessors": MASK}))
 
     assert "ada@example" not in str(events[:-1])
 
 
 def test_without_output_processors_text_is_streamed(thinking_provider):
-    events = all_events(build({"model": thinking_provider}))
+    events = all_events(build_agent({"model": thinking_provider}))
 
     assert any(isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart) for event in events)
     assert len(events) > 6
@@ -84,7 +86,7 @@ def test_processors_run_in_their_configured_order(ask):
 
     chosen = [{"key": "exclaim", "sign": "?"}, {"key": "exclaim"}, {"key": "exclaim", "sign": ".", "colour": "red"}]
 
-    assert "You said: What?!." in ask(build({"model": DEMO, "inputProcessors": chosen}), "What")
+    assert "You said: What?!." in ask(build_agent({"model": DEMO, "inputProcessors": chosen}), "What")
 
 
 def test_a_processor_can_be_asynchronous(ask):
@@ -92,7 +94,7 @@ def test_a_processor_can_be_asynchronous(ask):
     async def whisper(text: str) -> str:
         return text.lower()
 
-    assert "You said: hush" in ask(build({"model": DEMO, "inputProcessors": [{"key": "whisper"}]}), "HUSH")
+    assert "You said: hush" in ask(build_agent({"model": DEMO, "inputProcessors": [{"key": "whisper"}]}), "HUSH")
 
 
 @pytest.mark.parametrize(
@@ -113,12 +115,12 @@ def test_text_that_a_processor_refuses_is_not_used(ask, does, sentence, side):
         return does
 
     with pytest.raises(RunError) as stopped:
-        ask(build({"model": DEMO, side: [{"key": "guard"}]}), "Hello")
+        ask(build_agent({"model": DEMO, side: [{"key": "guard"}]}), "Hello")
 
     assert stopped.value.message == sentence
 
 
 def test_tools_are_called_with_output_processors(run):
-    built = build({"model": DEMO, "tools": ["word-count"], "outputProcessors": MASK})
+    built = build_agent({"model": DEMO, "tools": ["word-count"], "outputProcessors": MASK})
 
     assert run(built, 'Use word-count {"text": "a b"}').output.endswith("word-count says 2.")

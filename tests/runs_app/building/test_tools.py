@@ -16,7 +16,7 @@ from agents_app.configuration.schema import to_wire_dict
 from agents_app.editing.archiving import archive_locked
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry, tool, workflow
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, UNREADABLE_RESULT_MESSAGE, UNREADABLE_VALUE
 from runs_app.building.tool_names import tool_name
 from runs_app.building.tools import to_tool_result
@@ -34,7 +34,7 @@ def call_tool(run):
     """Return a function that calls a tool of an agent and returns its result."""
 
     def call(text, **configuration):
-        result = run(build({"name": "Concierge", "model": DEMO, **configuration}), text)
+        result = run(build_agent({"name": "Concierge", "model": DEMO, **configuration}), text)
         parts = [part for message in result.all_messages() for part in message.parts]
         (answer,) = [part for part in parts if isinstance(part, ToolReturnPart)]
         return answer.content, answer.outcome
@@ -130,7 +130,7 @@ def test_a_tool_with_a_parameter_without_a_name_is_left_out():
     def placed(word: str, /) -> str:
         return word
 
-    built = build({"name": "Concierge", "model": DEMO, "tools": ["listed", "placed"]})
+    built = build_agent({"name": "Concierge", "model": DEMO, "tools": ["listed", "placed"]})
 
     assert [warning.key for warning in built.warnings] == ["listed", "placed"]
     assert not built.tools
@@ -174,7 +174,11 @@ def test_the_model_gets_the_error_of_a_sub_agent(run):
     async def failing(key, prompt, call_id):
         raise RuntimeError("It fell over.")
 
-    result = run(build({"model": DEMO, "agents": ["proofreader"]}), "Use agent-proofreader", call_sub_agent=failing)
+    result = run(
+        build_agent({"model": DEMO, "agents": ["proofreader"]}),
+        "Use agent-proofreader",
+        call_sub_agent=failing,
+    )
 
     assert "It fell over." in result.output
     assert "RuntimeError" not in result.output
@@ -189,7 +193,7 @@ def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
         timeout_reported.wait(30)
         return "done"
 
-    result = run(build({"model": DEMO, "tools": ["sloth"]}), "Use sloth")
+    result = run(build_agent({"model": DEMO, "tools": ["sloth"]}), "Use sloth")
     timeout_reported.set()
 
     assert "Timed out after 0.05 seconds" in str(result.all_messages())
@@ -198,7 +202,7 @@ def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
 def test_a_tool_that_needs_approval_is_not_called(run):
     configuration = {"name": "Concierge", "model": DEMO, "tools": ["send-notice"]}
 
-    result = run(build(configuration), 'Use send-notice {"recipient": "Ada", "message": "Hi"}')
+    result = run(build_agent(configuration), 'Use send-notice {"recipient": "Ada", "message": "Hi"}')
 
     (call,) = result.output.approvals
     assert (call.tool_name, call.args_as_dict()) == ("send-notice", {"recipient": "Ada", "message": "Hi"})
@@ -359,7 +363,7 @@ def test_any_other_key_gets_a_unique_valid_name(key):
 
 
 def test_the_toolset_of_an_agent_has_a_stable_id():
-    built = build({"model": DEMO, "tools": ["word-count"]})
+    built = build_agent({"model": DEMO, "tools": ["word-count"]})
 
     assert "agent-tools" in [toolset.id for toolset in built.agent.toolsets]
 
@@ -374,7 +378,7 @@ def test_the_toolset_of_an_agent_has_a_stable_id():
     ],
 )
 def test_options_limit_the_callable_tools(run, options, called):
-    built = build({"model": DEMO, "tools": ["word-count", "calculator"]})
+    built = build_agent({"model": DEMO, "tools": ["word-count", "calculator"]})
 
     result = run(built, "Use word-count", options=options)
 
@@ -382,7 +386,7 @@ def test_options_limit_the_callable_tools(run, options, called):
 
 
 def test_a_required_tool_applies_to_the_first_step(run):
-    built = build({"model": DEMO, "tools": ["word-count", "current-time"]})
+    built = build_agent({"model": DEMO, "tools": ["word-count", "current-time"]})
 
     result = run(built, "Hello", options={"toolChoice": {"type": "tool", "toolName": "current-time"}})
 
@@ -399,7 +403,7 @@ def test_a_required_tool_applies_to_the_first_step(run):
     ],
 )
 def test_a_required_tool_that_is_missing_ends_the_run_with_a_reason(run, options, reason):
-    built = build({"model": DEMO, "tools": ["word-count", "calculator"]})
+    built = build_agent({"model": DEMO, "tools": ["word-count", "calculator"]})
 
     with pytest.raises(RunError, match=reason):
         run(built, "Hello", options=options)
@@ -408,4 +412,4 @@ def test_a_required_tool_that_is_missing_ends_the_run_with_a_reason(run, options
 def test_an_agent_in_code_is_built_like_a_stored_one(ask):
     entry = registry.get(Kind.AGENT, "proofreader")
 
-    assert "teh cat" in ask(build(to_wire_dict(entry.target)), "teh cat")
+    assert "teh cat" in ask(build_agent(to_wire_dict(entry.target)), "teh cat")

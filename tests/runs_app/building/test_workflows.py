@@ -13,7 +13,7 @@ from access_app.role import Role
 from agents_app.registry import Kind, registry, workflow
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.building.workflows import RUN_WORKFLOW, run_workflow, start_workflow
 from tests.factories import member
 from tests.operations.running_copy import wait_for_jobs
@@ -32,7 +32,7 @@ def worker(monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_the_model_gets_the_result_of_the_job(worker):
     user = member(Role.EDITOR)
-    built = build({"model": DEMO, "workflows": ["word-frequency"]})
+    built = build_agent({"model": DEMO, "workflows": ["word-frequency"]})
 
     run_id = uuid4()
     result = asyncio.run(answer(built, 'Use word-frequency {"text": "a b a"}', user_id=user.pk, run_id=run_id))
@@ -46,7 +46,7 @@ def test_the_model_gets_the_result_of_the_job(worker):
 
 @pytest.mark.django_db(transaction=True)
 def test_arguments_that_no_database_stores_do_not_fail_the_workflow(worker):
-    built = build({"model": DEMO, "workflows": ["word-frequency"]})
+    built = build_agent({"model": DEMO, "workflows": ["word-frequency"]})
 
     result = asyncio.run(answer(built, 'Use word-frequency {"text": "a\\u0000 b a\\u0000"}'))
 
@@ -76,7 +76,7 @@ def test_the_model_gets_the_error_of_a_failed_job(monkeypatch, error, words):
         Job.objects.filter(pk=job_id).update(state="failed", error=error)
 
     monkeypatch.setattr(runner, "send_job", fail)
-    built = build({"model": DEMO, "workflows": ["word-frequency"]})
+    built = build_agent({"model": DEMO, "workflows": ["word-frequency"]})
 
     result = asyncio.run(answer(built, 'Use word-frequency {"text": ""}'))
 
@@ -101,7 +101,7 @@ def test_the_model_gets_the_outcome_of_a_job_in_words(worker, does, words):
             raise does
         return does
 
-    result = asyncio.run(answer(build({"model": DEMO, "workflows": ["odd-job"]}), "Use odd-job"))
+    result = asyncio.run(answer(build_agent({"model": DEMO, "workflows": ["odd-job"]}), "Use odd-job"))
 
     assert words in result.output
 

@@ -17,7 +17,7 @@ from pydantic_ai import (
 from agents_app.registry import Entry, Kind, registry
 from memory_app.history import messages as history
 from memory_app.models import Message, Thread
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.memory.last_messages import trim_unpaired_calls
 from tests.factories import UserFactory
 from tests.runs_app.conftest import answer
@@ -41,7 +41,7 @@ def stored(thread):
 
 
 def test_an_agent_remembers_the_messages_of_its_thread(ask, thread):
-    built = build(REMEMBERING)
+    built = build_agent(REMEMBERING)
 
     ask(built, "I am Ada.", thread_id=thread.pk)
     answer = ask(built, "Who am I?", thread_id=thread.pk)
@@ -50,7 +50,7 @@ def test_an_agent_remembers_the_messages_of_its_thread(ask, thread):
 
 
 def test_both_sides_are_stored_in_order(ask, thread):
-    built = build(REMEMBERING)
+    built = build_agent(REMEMBERING)
 
     ask(built, "One", thread_id=thread.pk)
     ask(built, "Two", thread_id=thread.pk)
@@ -64,15 +64,15 @@ def test_both_sides_are_stored_in_order(ask, thread):
 
 
 def test_without_memory_or_thread_no_message_is_stored(ask, thread):
-    ask(build({"model": DEMO}), "One", thread_id=thread.pk)
-    ask(build(REMEMBERING), "Two")
+    ask(build_agent({"model": DEMO}), "One", thread_id=thread.pk)
+    ask(build_agent(REMEMBERING), "Two")
 
     assert not Message.objects.exists()
 
 
 def test_threads_are_separate(ask, thread):
     other = Thread.objects.create(key="t2", user=thread.user, agent_key="concierge")
-    built = build(REMEMBERING)
+    built = build_agent(REMEMBERING)
 
     ask(built, "I am Ada.", thread_id=thread.pk)
 
@@ -80,7 +80,7 @@ def test_threads_are_separate(ask, thread):
 
 
 def test_the_last_twenty_messages_are_loaded(ask, thread):
-    built = build(REMEMBERING)
+    built = build_agent(REMEMBERING)
     for number in range(12):
         ask(built, f"Message {number}", thread_id=thread.pk)
 
@@ -91,7 +91,7 @@ def test_the_last_twenty_messages_are_loaded(ask, thread):
 
 
 def test_tool_calls_are_stored_with_their_results(ask, thread):
-    built = build({**REMEMBERING, "tools": ["word-count"]})
+    built = build_agent({**REMEMBERING, "tools": ["word-count"]})
 
     ask(built, 'Use word-count {"text": "a b"}', thread_id=thread.pk)
     result = asyncio.run(answer(built, "And?", thread_id=thread.pk))
@@ -101,7 +101,7 @@ def test_tool_calls_are_stored_with_their_results(ask, thread):
 
 
 def test_remembered_messages_are_not_stored_again(thread):
-    built = build(REMEMBERING)
+    built = build_agent(REMEMBERING)
     asyncio.run(answer(built, "One", thread_id=thread.pk))
 
     result = asyncio.run(answer(built, "Two", thread_id=thread.pk))
@@ -110,7 +110,7 @@ def test_remembered_messages_are_not_stored_again(thread):
 
 
 def test_processors_process_a_message_once(ask, thread):
-    built = build({**REMEMBERING, "inputProcessors": [{"key": "mask-email"}]})
+    built = build_agent({**REMEMBERING, "inputProcessors": [{"key": "mask-email"}]})
 
     ask(built, "I am ada@example.org", thread_id=thread.pk)
     answer = ask(built, "Who?", thread_id=thread.pk)
@@ -122,14 +122,14 @@ def test_processors_process_a_message_once(ask, thread):
 def test_the_sent_history_is_not_stored(ask, thread):
     history = [ModelRequest([UserPromptPart("Sent before")]), ModelResponse([TextPart("Yes.")])]
 
-    ask(build(REMEMBERING), "Now", history=history, thread_id=thread.pk)
+    ask(build_agent(REMEMBERING), "Now", history=history, thread_id=thread.pk)
 
     assert [text for _, _, text in stored(thread)][0:1] == ["Now"]
     assert len(stored(thread)) == 2
 
 
 def test_instructions_are_not_stored(ask, thread):
-    ask(build({**REMEMBERING, "instructions": "Be secret."}), "Hi", thread_id=thread.pk)
+    ask(build_agent({**REMEMBERING, "instructions": "Be secret."}), "Hi", thread_id=thread.pk)
 
     assert [message.data.get("instructions") for message in thread.messages.all()] == [None, None]
 
@@ -145,7 +145,7 @@ def test_a_failed_run_stores_no_messages(thread):
         return FunctionModel(stream_function=speak)
 
     registry.add(Entry(Kind.MODEL_PROVIDER, "broken", "Broken", target=broken))
-    built = build({**REMEMBERING, "model": {"provider": "broken", "name": "any"}})
+    built = build_agent({**REMEMBERING, "model": {"provider": "broken", "name": "any"}})
 
     with pytest.raises(RuntimeError):
         asyncio.run(answer(built, "Hi", thread_id=thread.pk))
@@ -163,7 +163,7 @@ def test_the_messages_of_a_run_are_stored_once(thread):
 
 
 def test_a_deleted_thread_is_not_recreated(ask, thread):
-    built = build(REMEMBERING)
+    built = build_agent(REMEMBERING)
     gone = thread.pk
     thread.delete()
 

@@ -16,7 +16,7 @@ from memory_app.history.thread_signals import append_signal
 from memory_app.models import Message, Participant
 from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.memory import semantic_recall
 from runs_app.providers import cached_providers
 from tests.factories import UserFactory, member
@@ -38,7 +38,9 @@ SMALL_TALK = [
 
 def recaller(*, last_messages=False, **recall):
     memory = {"options": {"lastMessages": last_messages, "semanticRecall": recall or True}}
-    return build({"name": "Concierge", "model": {"provider": "demo", "name": "echo", "delay": 0}, "memory": memory})
+    return build_agent(
+        {"name": "Concierge", "model": {"provider": "demo", "name": "echo", "delay": 0}, "memory": memory}
+    )
 
 
 def indexed_thread(user, key, texts, resource="alice"):
@@ -287,7 +289,9 @@ def test_the_providers_may_have_to_be_read_again_for_an_embedder(earlier, new, s
     settings.MODEL_KEYS, settings.MODEL_URLS = {"openai": "sk-1"}, {"openai": "http://127.0.0.1:9/v1"}
     warnings = []
     memory = {"options": {"semanticRecall": True}, "embedder": "openai/any"}
-    built = build({"name": "Concierge", "model": {"provider": "demo", "name": "echo", "delay": 0}, "memory": memory})
+    built = build_agent(
+        {"name": "Concierge", "model": {"provider": "demo", "name": "echo", "delay": 0}, "memory": memory}
+    )
     cached_providers.invalidate()
 
     result, _ = run_in(new, built, warnings=warnings)

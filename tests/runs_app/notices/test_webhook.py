@@ -13,7 +13,7 @@ from agentcms.checks.variables import check_notices
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.approvals.approval_signals import approval_stored
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.suspending import new_call, rule_columns, save_suspension
 from runs_app.models import PendingCall
 from tests.factories import member
@@ -134,7 +134,7 @@ def test_a_process_that_dies_after_the_commit_loses_no_event(receiver):
     call = new_call(run, "c1", "refund", {}, kind="approval", **rule_columns({}))
     save_suspension(run.pk, calls=[call], worked_ms=0, status="suspended", last_event_number=1)
 
-    decide(PendingCall.objects.get(), Decision(Verdict.DECLINE, "No"), decider, PendingCall.Via.PAGE)
+    decide_pending_call(PendingCall.objects.get(), Decision(Verdict.DECLINE, "No"), decider, PendingCall.Via.PAGE)
 
     events = [job.parameters for job in Job.objects.filter(kind="approval_webhook").order_by("created_at")]
     assert [event["event"] for event in events] == ["approval_requested", "approval_decided"]

@@ -16,7 +16,7 @@ from pydantic_ai import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo
 
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.providers.demo_calls import (
     example_arguments,
     guess_arguments,
@@ -32,7 +32,7 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
 def built(**configuration):
-    return build({"name": "Concierge", "model": DEMO, **configuration})
+    return build_agent({"name": "Concierge", "model": DEMO, **configuration})
 
 
 def called(result):

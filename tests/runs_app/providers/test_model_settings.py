@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.models import ModelProvider
 from runs_app.providers import cached_providers
 from tests.agentcms.test_settings import manage
@@ -62,7 +62,7 @@ def keys(settings):
 
 
 def built(provider, **model):
-    return build({"name": "A", "model": {"provider": provider, "name": NAMES.get(provider, "any"), **model}})
+    return build_agent({"name": "A", "model": {"provider": provider, "name": NAMES.get(provider, "any"), **model}})
 
 
 def ignored(agent):

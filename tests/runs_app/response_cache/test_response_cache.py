@@ -11,7 +11,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel, FunctionSt
 from redis.exceptions import RedisError
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.building.agent import build
+from runs_app.building.agent import build_agent
 from runs_app.response_cache import capability, store
 from tests.runs_app.conftest import answer, running
 
@@ -66,7 +66,7 @@ def model():
 
 def agent(name="any", cached=CACHE, **configuration):
     configuration = {"model": {"provider": "counting", "name": name}, "inputProcessors": [cached], **configuration}
-    return build(configuration)
+    return build_agent(configuration)
 
 
 def ask(built, text="Hello", **deps):
@@ -347,7 +347,7 @@ def test_large_answers_are_not_stored(model, monkeypatch):
 
 def test_the_demo_model_with_a_delay_is_always_asked():
     demo = {"provider": "demo", "name": "storyteller", "delay": 0.001}
-    first = build({"model": demo, "inputProcessors": [CACHE]})
+    first = build_agent({"model": demo, "inputProcessors": [CACHE]})
 
     assert "ResponseCache" not in {type(item).__name__ for item in first.agent.root_capability.capabilities}
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from django.urls import reverse
 
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.exceptions import RunError
 from runs_app.models import AgentRun, PendingCall
 from tests.conftest import DRILL
@@ -46,7 +46,7 @@ def wait_for_call(run):
 
 def answer(call, user, option_id="yes", outcome="selected"):
     data = {"outcome": outcome, "optionId": option_id} if outcome == "selected" else {"outcome": outcome}
-    return decide(call, Decision(Verdict.RESUME, resume_data=data), user, PendingCall.Via.API)
+    return decide_pending_call(call, Decision(Verdict.RESUME, resume_data=data), user, PendingCall.Via.API)
 
 
 def results(run):

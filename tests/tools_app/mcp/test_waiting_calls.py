@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from pydantic_ai import ToolFailed
 
-from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.engine.context import RunDeps
 from runs_app.models import PendingCall
 from tests.factories import member
@@ -53,7 +53,7 @@ def test_an_approved_call_of_a_tool_that_is_gone_is_a_failed_tool(idle_engine, o
     wait_until(lambda: PendingCall.objects.filter(run=run).exists(), 30, "the call that waits")
 
     change(office)
-    decide(PendingCall.objects.get(), Decision(Verdict.APPROVE), user, PendingCall.Via.API)
+    decide_pending_call(PendingCall.objects.get(), Decision(Verdict.APPROVE), user, PendingCall.Via.API)
     run = wait_for_end(run)
 
     (result,) = chunks(run, "tool-result")

@@ -32,7 +32,7 @@ from tools_app.acp.permissions import (
     PermissionAnswer,
     PermissionPolicy,
     PermissionRequest,
-    allows,
+    allows_request,
     write_request,
 )
 from tools_app.acp.turn import PromptTurn
@@ -103,7 +103,7 @@ class WorkspaceClient:
             turn.approved_writes.discard((path, content))
             return True
         request = write_request(path, content)
-        return allows(request, self.decide(turn, request))
+        return allows_request(request, self.decide(turn, request))
 
     # --- Permissions
 
@@ -118,7 +118,9 @@ class WorkspaceClient:
         option_id = self.decide(turn, request)
         if not option_id:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        if allows(request, option_id) and request.kind not in READ_KINDS:  # nobody was asked about what it writes
+        if (
+            allows_request(request, option_id) and request.kind not in READ_KINDS
+        ):  # nobody was asked about what it writes
             self.approve_writes(turn, known)
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option_id))
 
@@ -132,7 +134,7 @@ class WorkspaceClient:
             turn.decisions.policy in (PermissionPolicy.ASK, PermissionPolicy.ALLOW_READS)
             and not turn.decisions.can_ask
         )
-        is_rejected = not allows(request, option_id)
+        is_rejected = not allows_request(request, option_id)
         reason = CANNOT_ASK_MESSAGE if is_unasked and is_rejected else ""
         turn.add_audit_event("acp-permission", title=request.title, allowed=not is_rejected, reason=reason)
         return option_id
