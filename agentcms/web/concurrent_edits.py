@@ -30,8 +30,11 @@ class ConcurrentEditForm(forms.Form):
         self.mark = self.initial["seen"] = sha256_hex(canonical(dict(values)))
 
     def is_outdated(self) -> bool:
-        """Return whether the stored values are not those that the user has seen. The form must be cleaned."""
-        return self.cleaned_data.get("seen", "") not in ("", self.mark)
+        """Return whether the stored values are not those that the user has seen. The form must be cleaned.
+
+        A form of something new has no mark, and nothing that could have changed.
+        """
+        return bool(self.mark) and self.cleaned_data.get("seen", "") not in ("", self.mark)
 
     def ask_to_replace(self, message: str = CHANGED_MESSAGE, field: str | None = None) -> None:
         """Report that somebody else has changed the values. The form, sent again, replaces them."""

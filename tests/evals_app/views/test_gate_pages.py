@@ -158,6 +158,13 @@ def test_a_gate_that_another_manager_changed_meanwhile_is_replaced_only_on_purpo
     assert gate.minimum == 0.5
 
 
+def test_a_new_gate_is_added_whatever_mark_of_another_form_is_sent(client, manager):
+    answer = client.post(ADD, FIELDS | {"seen": "0" * 64})
+
+    assert answer.status_code == 302
+    assert ReleaseGate.objects.get().minimum == 0.8
+
+
 def seen(page):
     """Return what the form on a page was rendered with."""
     return page.partition('name="seen" value="')[2].partition('"')[0]
