@@ -49,3 +49,12 @@ def test_a_run_has_the_header_of_its_agent(editor, ann, agent):
 
     assert '<nav class="tabs titlebar-tabs" aria-label="Agent">' in html
     assert f'<a href="{reverse("runs:of_agent", args=[agent.pk])}" aria-current="page">Runs</a>' in html
+
+
+def test_the_filter_stands_beside_the_tabs(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann, prompt="Mine")
+
+    html = page(editor, agent).content.decode()
+
+    bar = html.index('class="filter-bar"')
+    assert bar < html.index("Usage</a>") < html.index("</details>", bar)
