@@ -88,9 +88,13 @@ class RunView:
     def last_number(self) -> int:
         return self.transcript.last_number
 
-    @property
+    @cached_property
     def spans(self) -> list[Span]:
         return build_spans(self.run, self.events, self.transcript.calls.values(), self.waits, self.claims)
+
+    @property
+    def has_shortened_waits(self) -> bool:
+        return any(span.is_shortened for span in self.spans)
 
     @property
     def question(self) -> str:

@@ -34,6 +34,7 @@ class Span:
     end: datetime
     note: str = ""
     approval_id: UUID | None = None  # of the decision, whose page has the arguments with which the tool ran
+    is_shortened: bool = False  # its bar is shorter than its time
     x: float = 0
     width: float = 0
 
@@ -166,3 +167,4 @@ def position_spans(spans: Iterable[Span], line: TimeLine) -> None:
         start, stop = (line.position(at) * WIDTH for at in (span.begin, span.end))
         span.width = round(max(stop - start, MIN_WIDTH), 1)
         span.x = round(min(start, WIDTH - span.width), 1)
+        span.is_shortened = span.kind == "person" and line.scale < 1

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from runs_app.display.spans import build_spans
 from runs_app.display.transcript import TextPart, ToolCallPart, Transcript
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, PendingCall, RunEvent
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -129,3 +129,15 @@ def test_a_short_bar_is_visible_and_inside_the_chart():
 
     assert min(bar.width for bar in bars) >= 4
     assert max(bar.x + bar.width for bar in bars) <= 1000
+
+
+def test_a_wait_that_is_longer_than_the_work_is_shortened():
+    happened = events(("step-start", {}), ("step-finish", {}))
+    run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(hours=3))
+    times = {"created_at": NOON + timedelta(minutes=1), "tool": "refund"}
+    waits = [PendingCall(decided_at=NOON + timedelta(minutes=end), **times) for end in (2, 170)]
+
+    short, long = (build_spans(run, happened, [], [wait]) for wait in waits)
+
+    assert [span.label for span in long if span.is_shortened] == ["refund"]
+    assert not any(span.is_shortened for span in short)

@@ -237,3 +237,14 @@ def test_the_time_line_shows_that_another_process_took_over(editor, ann, agent):
     processes = [bar for bar in bars(page(editor, run)) if bar[0] == "process"]
 
     assert processes == [("process", "Process replaced", "by web-1-ab12, process 77")]
+
+
+@pytest.mark.parametrize(("hours", "is_noted"), [(5, True), (0, False)])
+def test_the_time_line_says_that_long_waits_are_drawn_shorter(editor, call, hours, is_noted):
+    now = timezone.now()
+    AgentRun.objects.update(created_at=now - timedelta(hours=hours, minutes=1), status="completed", finished_at=now)
+    PendingCall.objects.update(
+        created_at=now - timedelta(hours=hours), decided_at=now, state="approved", decided_by_name="maya"
+    )
+
+    assert ("Waits for people are drawn shorter than they were." in page_text(page(editor, call.run))) is is_noted
