@@ -30,6 +30,7 @@ class BaseForm(ConcurrentEditForm, forms.ModelForm):
 
     filterable = forms.CharField(
         required=False,
+        label="Filterable keys",
         help_text="Keys of the metadata of documents by which searches may be filtered, separated by commas.",
     )
 
@@ -51,6 +52,7 @@ class BaseForm(ConcurrentEditForm, forms.ModelForm):
     def __init__(self, *args: Any, owners: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["embedder"].widget.attrs["list"] = "embedders"
+        self.fields["embedder"].help_text = "The model with which searches find passages by their meaning."
         self.initial["filterable"] = ", ".join(self.instance.filterable)
         if self.instance.pk:
             del self.fields["key"], self.fields["owner_id"]

@@ -345,3 +345,10 @@ def test_documents_are_found_by_name_on_all_pages(base, monkeypatch):
     assert "No document has this in its name." in none.text
     assert [document.name for document in german.context["page"]] == ["Überblick"]
     assert "No documents yet" not in none.text
+
+
+def test_the_form_explains_what_an_embedder_does(base):
+    page = browser(Role.PUBLISHER).get(f"/knowledge/{base.key}/settings").content.decode()
+
+    assert "The model with which searches find passages by their meaning." in page
+    assert "Filterable keys" in page
