@@ -414,3 +414,12 @@ def test_a_nul_in_a_search_is_ignored(client, editor, support, path):
     add_items(support, [{"input": "One"}])
 
     assert "Support" in text(client.get(path))
+
+
+def test_only_the_input_of_an_item_is_not_optional(client, editor):
+    make_dataset(owner_id="support")
+
+    page = client.get("/datasets/support/items/add").content.decode()
+
+    labels = re.findall(r"<label [^>]*>([^<]*)(<span class=\"optional\">)?", page)
+    assert {"Input", "Calls without a mock"} == {label.strip() for label, optional in labels if not optional} - {""}
