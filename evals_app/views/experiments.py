@@ -19,6 +19,7 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import encode_query
 from agentcms.web.template_context import TemplateContext
+from agentcms.wire.json_types import JSONObject
 from evals_app.compare.regressions import find_baseline
 from evals_app.datasets.values import text_of_json
 from evals_app.experiments.estimate import find_unlimited_cost
@@ -62,7 +63,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **filter_context(only, tag, page.number),
         "unlimited_cost": find_unlimited_cost(row, request.user),
         "baseline": baseline,
-        "scorers": row.scorer_figures,
+        "scorers": [end_interval_with_scores(figures) for figures in row.scorer_figures],
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
         "others": other_experiments(row).with_target_names(request.user)[:20] if row.is_finished else [],
         "may_edit": may_edit,
@@ -70,6 +71,17 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **unfinished_work(row),
     }
     return render(request, "evals/experiment.html", context)
+
+
+def end_interval_with_scores(figures: JSONObject) -> JSONObject:
+    """Return figures of a scorer whose interval ends at 0 and 1 if all scores are there.
+
+    The interval of a mean of few scores may be wider than the scores can be.
+    """
+    scores = [figures[name] for name in ("mean", "min", "max") if figures.get(name) is not None]
+    if not scores or min(scores) < 0 or max(scores) > 1:
+        return figures
+    return {**figures, "low": max(figures["low"], 0.0), "high": min(figures["high"], 1.0)}
 
 
 def filter_context(only: str, tag: str, page_number: int) -> TemplateContext:

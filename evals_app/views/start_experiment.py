@@ -47,7 +47,8 @@ def start(request: HttpRequest, dataset_id: str) -> HttpResponse:
             reject_without_model(form.body, request.user)
             experiment = create_experiment(dataset, parse_experiment(form.body), request.user)
         except ApiError as error:
-            form.add_error(None, error.sentence)
+            # The agent itself was chosen from a list.
+            form.add_error("version" if error.code == "EXPERIMENT_TARGET_NOT_FOUND" else None, error.sentence)
         except ValidationError as error:
             form.add_error(None, " ".join(error.messages))
         else:

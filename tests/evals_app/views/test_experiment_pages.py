@@ -419,3 +419,31 @@ def test_large_numbers_have_one_format_on_all_pages(client, editor):
     assert [path for path, page in pages.items() if "2,000" not in page] == []
     visible = {path: re.sub(r"<[^>]+>", "", page) for path, page in pages.items()}
     assert [path for path, page in visible.items() if re.search(r"\b(2000|1500)\b", page)] == []
+
+
+def test_a_version_that_is_missing_is_named_at_its_field(client, editor, agent):
+    make_dataset("One", owner_id="support")
+
+    answer = client.post(START, {"target": "agent:clerk", "version": "99"})
+
+    assert [*answer.context["form"].errors] == ["version"]
+
+
+def test_the_choice_of_a_comparison_stands_above_the_results(client, editor):
+    dataset = make_dataset("One", owner_id="support")
+    experiment, _ = ended(dataset, [0.5]), ended(dataset, [0.5])
+
+    page = text(client.get(f"/experiments/{experiment.pk}"))
+
+    assert page.index("Compare with</label>") < page.index("Results</caption>")
+
+
+@pytest.mark.parametrize(
+    ("scores", "interval"),
+    [([0.0, 1.0], "0.00 to 1.00"), ([1.0, 3.0], "0.04 to 3.96"), ([-1.0, 1.0], "-1.96 to 1.96")],
+)
+def test_the_interval_of_a_mean_ends_where_scores_do(client, editor, scores, interval):
+    experiment = ended(make_dataset("One", "Two", owner_id="support"), scores)
+    Experiment.objects.update(summary=summarize_experiment(experiment))
+
+    assert f'<td data-label="95 % interval">{interval}</td>' in text(client.get(f"/experiments/{experiment.pk}"))
