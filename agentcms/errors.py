@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Literal
 
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping, JSONObject
 
 MAX_ISSUES = 100
@@ -156,10 +157,9 @@ class TooManyRequests(ApiError):
     """429: too many requests; the next one may succeed after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
-        unit = "second" if seconds == 1 else "seconds"
         super().__init__(
             429,
-            f"Too many requests. Try again in {seconds} {unit}.",
+            f"Too many requests. Try again in {pluralize(seconds, 'second')}.",
             "too_many_requests",
             headers={"Retry-After": str(seconds)},
         )

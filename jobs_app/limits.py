@@ -11,6 +11,7 @@ from django.db.models import Sum
 
 from access_app.caller import Caller
 from agentcms.errors import ApiError, Conflict
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from jobs_app import runner
 from jobs_app.models import Job, JobFile, JobQuerySet, LeaseLost
@@ -25,11 +26,8 @@ class TooManyJobs(ApiError):
     """429: the user has too many unfinished jobs."""
 
     def __init__(self) -> None:
-        limit = settings.JOBS_PER_USER
-        message = (
-            f"You have reached the limit of {limit} unfinished {'job' if limit == 1 else 'jobs'}. Wait until one "
-            "ends, or delete one that has not started."
-        )
+        limit = pluralize(settings.JOBS_PER_USER, "unfinished job")
+        message = f"You have reached the limit of {limit}. Wait until one ends, or delete one that has not started."
         super().__init__(429, message, "too_many_jobs", headers={"Retry-After": str(JOB_RETRY_AFTER)})
 
 

@@ -25,6 +25,7 @@ from access_app.models import ApiKey, validate_key_context, validate_key_resourc
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_offered, team_choices
+from agentcms.plural import pluralize
 
 User = get_user_model()
 
@@ -166,7 +167,7 @@ class ApiKeyAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
         if not valid:
             self.message_user(request, "The selected keys are revoked already.", messages.WARNING)
             return None
-        count = "1 key" if len(valid) == 1 else f"{len(valid)} keys"
+        count = pluralize(len(valid), "key")
         if "confirmed" not in request.POST:
             context = {"keys": valid, "verb": "Revoke", "button": f"Revoke {count}"}
             return confirmation_page(self, request, "access_app/revoke_keys", f"Revoke {count}?", **context)

@@ -16,6 +16,7 @@ from django.db.models import Field, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.admin_base.team_fields import offer_teams
 from access_app.caller import Caller
@@ -23,7 +24,7 @@ from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.members import gone_messages, lock_managed_teams, lock_teams, reject_loss_of_managers
 from access_app.models import Membership
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from access_app.teams import can_be_owner
 
 User = get_user_model()
@@ -182,14 +183,14 @@ def membership_form_for(user: Caller) -> type[MembershipForm]:
 
 
 @admin.register(Membership)
-class MembershipAdmin(TeamManagersMixin, LockedChangeMixin, MembershipAccessMixin, admin.ModelAdmin):
+class MembershipAdmin(TeamColumnMixin, TeamManagersMixin, LockedChangeMixin, MembershipAccessMixin, admin.ModelAdmin):
     """The page of memberships."""
 
     @staticmethod
     def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
         return objs
 
-    list_display = ("user", "owner", "role")
+    list_display = ("user", "team", "role")
     list_filter = ("role",)
     search_fields = ("user__username", "owner_id")
 
@@ -210,10 +211,6 @@ class MembershipAdmin(TeamManagersMixin, LockedChangeMixin, MembershipAccessMixi
             widget=forms.TextInput({"class": "vTextField"}),
             error_messages={"invalid_choice": UNKNOWN_USERNAME_MESSAGE},
         )
-
-    @admin.display(description="Team", ordering="owner_id")
-    def owner(self, membership: Membership) -> str:
-        return membership.owner_id or SHARED_LABEL
 
     def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **{**kwargs, "form": membership_form_for(request.user)})

@@ -10,13 +10,14 @@ from django.db.models import Field, QuerySet
 from django.http import HttpRequest
 
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
+from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.admin_base.team_fields import offer_teams
 from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
 from access_app.role import Role
 
 
-class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
+class OwnerRuleAdmin(TeamColumnMixin, LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
     """An admin of rules with one row per owner. Managers see and change those of their own teams."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -59,7 +60,3 @@ class OwnerRuleAdmin(LockedChangeMixin, StaffAccessMixin, admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_view_permission(request, obj)
-
-    @admin.display(ordering="owner_id")
-    def team(self, rule: Any) -> str:
-        return rule.owner_id or "Shared"

@@ -108,6 +108,14 @@ class WithoutBulkDeletionMixin:
         return actions
 
 
+class TeamColumnMixin:
+    """A mixin with the column `team`. The column `owner_id` of the model would be blank for Shared."""
+
+    @admin.display(description="Team", ordering="owner_id")
+    def team(self, row: Any) -> str:
+        return row.owner_id or SHARED_LABEL
+
+
 class OwnerFilter(admin.SimpleListFilter):
     """A filter by the teams of the rows that the user sees. That of Django has no choice for Shared."""
 

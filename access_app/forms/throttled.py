@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from django.core.exceptions import ValidationError
 
 from access_app.throttling.sign_in import SignInThrottle
+from agentcms.plural import pluralize
 
 
 class ThrottledFormMixin:
@@ -30,6 +31,5 @@ class ThrottledFormMixin:
 def format_wait(seconds: int) -> str:
     """Return a number of seconds as text, rounded up: "40 seconds", "3 minutes"."""
     if seconds < 60:
-        return f"{seconds} second{'' if seconds == 1 else 's'}"
-    minutes = -(-seconds // 60)
-    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+        return pluralize(seconds, "second")
+    return pluralize(-(-seconds // 60), "minute")

@@ -17,10 +17,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access_app.admin_base.concurrent_changes import CheckedAgainMixin
-from access_app.admin_base.lists import OwnerFilter
+from access_app.admin_base.lists import OwnerFilter, TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.permissions import effective_role, has_role, has_role_somewhere
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminForm
 from agents_app.configuration import schema
@@ -46,7 +46,7 @@ NEW_AGENT_REST: Any = (
 HISTORY_SECTION: Any = ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]})
 # Without the inputs that are no columns, whose values Django does not find.
 READ_ONLY_SECTIONS: Any = [
-    (None, {"fields": ["owner", "name", "description", "instructions"]}),
+    (None, {"fields": ["team", "name", "description", "instructions"]}),
     ("Model, tools and everything else", {"fields": ["configuration"]}),
     HISTORY_SECTION,
 ]
@@ -91,11 +91,11 @@ class ArchivedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(CheckedAgainMixin, StaffAccessMixin, AgentActionsAdmin):
+class AgentAdmin(TeamColumnMixin, CheckedAgainMixin, StaffAccessMixin, AgentActionsAdmin):
     """The admin of the agents that the user may see."""
 
     form = AgentAdminForm
-    list_display = ("name", "id", "owner", "live", "state", "updated_at", "page")
+    list_display = ("name", "id", "team", "live", "state", "updated_at", "page")
     list_filter = (OwnerFilter, DraftFilter, ArchivedFilter, "updated_at")
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
@@ -199,10 +199,6 @@ class AgentAdmin(CheckedAgainMixin, StaffAccessMixin, AgentActionsAdmin):
                     self.message_user(request, form.row.gate_warning, messages.WARNING)
                 return
         save_draft_locked(form.row, fields)
-
-    @admin.display(ordering="owner_id", description="Team")
-    def owner(self, agent: Agent) -> str:
-        return agent.owner_id or SHARED_LABEL
 
     @admin.display(description="Live")
     def live(self, agent: Agent) -> str:

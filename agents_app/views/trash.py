@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access_app.permissions import granted_covers, require_granted_role
-from access_app.role import SHARED_LABEL, Role, RoleRequired
+from access_app.role import Role, RoleRequired
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agents_app.configuration.sub_agents import CircularReference
@@ -165,6 +165,6 @@ def render_trash_dialog(
         "title": title,
         "body": body,
         "buttons": [button],
-        "why_not": "" if allowed else f"This needs the {role.label} role in {deleted.owner_id or SHARED_LABEL}.",
+        "why_not": "" if allowed else str(RoleRequired(role, deleted.owner_id)),
     }
     return render_dialog(request, context, 422 if form.is_bound else 200)

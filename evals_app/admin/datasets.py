@@ -14,10 +14,10 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from access_app.admin_base.lists import OwnerFilter, list_text
+from access_app.admin_base.lists import OwnerFilter, TeamColumnMixin, list_text
 from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.permissions import has_role
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agentcms.errors import ApiError
 from evals_app.datasets.changes import reject_move
 from evals_app.datasets.settings import change_settings
@@ -40,18 +40,18 @@ def archive_if_unmoved(dataset: Dataset, archived: bool) -> bool:
 
 
 @admin.register(Dataset)
-class DatasetAdmin(ReadOnlyAdmin):
+class DatasetAdmin(TeamColumnMixin, ReadOnlyAdmin):
     """Datasets without their items. Their pages change them, because each change is a version."""
 
-    list_display = ("name", "id", "owner", "item_count", "version", "is_archived", "updated_at")
+    list_display = ("name", "id", "team", "item_count", "version", "is_archived", "updated_at")
     list_filter = (OwnerFilter, "updated_at")
     search_fields = ("id", "name", "description")
     fields = (
-        *("name", "id", "description", "owner", "item_count", "version", "experiment_count", "scorers"),
+        *("name", "id", "description", "team", "item_count", "version", "experiment_count", "scorers"),
         *("agents", "tag_names", "input_schema", "ground_truth_schema", "request_context_schema"),
         *("archived_at", "created_at", "updated_at", "page", "items"),
     )
-    readonly_fields = ("owner", "experiment_count", "scorers", "agents", "tag_names", "page", "items")
+    readonly_fields = ("team", "experiment_count", "scorers", "agents", "tag_names", "page", "items")
     actions = ("archive", "unarchive")
     action_roles: ClassVar = dict.fromkeys(actions, Role.EDITOR)
 
@@ -99,10 +99,6 @@ class DatasetAdmin(ReadOnlyAdmin):
         state = "archived" if archived else "unarchived"
         hint = f"Only an editor of its team can have a dataset {state}."
         self.report_action(request, len(rows), len(datasets), "dataset", f"{state}.", hint)
-
-    @admin.display(description="team", ordering="owner_id")
-    def owner(self, dataset: Dataset) -> str:
-        return dataset.owner_id or SHARED_LABEL
 
     @admin.display(description="archived", boolean=True)
     def is_archived(self, dataset: Dataset) -> bool:

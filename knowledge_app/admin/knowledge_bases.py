@@ -11,9 +11,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.permissions import has_role, has_role_somewhere
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.models import Chunk, Document, KnowledgeBase
@@ -21,14 +22,14 @@ from knowledge_app.used_by import find_searching_agents
 
 
 @admin.register(KnowledgeBase)
-class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
+class KnowledgeBaseAdmin(TeamColumnMixin, StaffAccessMixin, admin.ModelAdmin):
     """The knowledge bases of a user's teams. Publishers delete them, and editors index them again."""
 
-    list_display = ("name", "key", "owner", "embedder", "document_count", "failed_count", "updated_at")
+    list_display = ("name", "key", "team", "embedder", "document_count", "failed_count", "updated_at")
     list_filter = ("embedder",)
     search_fields = ("key", "name", "description")
     readonly_fields = (
-        *("key", "name", "description", "owner", "embedder", "chunk_size", "chunk_overlap", "filterable", "rerank"),
+        *("key", "name", "description", "team", "embedder", "chunk_size", "chunk_overlap", "filterable", "rerank"),
         *("document_count", "failed_count", "chunk_count", "page", "created_at", "updated_at"),
     )
     fields = readonly_fields
@@ -91,10 +92,6 @@ class KnowledgeBaseAdmin(StaffAccessMixin, admin.ModelAdmin):
             enqueue_reindexing(base, request.user)
         hint = "Only an editor of its team can have a knowledge base indexed again."
         self.report_action(request, len(rows), len(bases), "knowledge base", "queued to be indexed again.", hint)
-
-    @admin.display(description="team", ordering="owner_id")
-    def owner(self, base: KnowledgeBase) -> str:
-        return base.owner_id or SHARED_LABEL
 
     @admin.display(description="documents")
     def document_count(self, base: KnowledgeBase) -> int:

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from access_app.caller import Caller
 from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
@@ -50,7 +51,7 @@ def upload(request: HttpRequest, key: str) -> HttpResponse:
             messages.error(request, f"{result['name']}: {result['error']}".removeprefix(": "))
     added = sum(not result["error"] for result in results)
     if added:
-        messages.success(request, f"{added} document{'s' if added > 1 else ''} added. Indexing takes a moment.")
+        messages.success(request, f"{pluralize(added, 'document')} added. Indexing takes a moment.")
     return redirect("knowledge:view", base.key)
 
 

@@ -19,6 +19,7 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
+from agentcms.plural import pluralize
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
@@ -261,8 +262,7 @@ class DeleteMessagesView(JSONView):
                 raise Forbidden("A message belongs to another resource. No message was deleted.", "other_resource")
             raise NotFound(f"Message with id {missing[0]} not found. No message was deleted.")
         delete_messages(rows)
-        count = "1 message" if len(keys) == 1 else f"{len(keys)} messages"
-        answer = {"success": True, "message": f"{count} deleted successfully"}
+        answer = {"success": True, "message": f"{pluralize(len(keys), 'message')} deleted successfully"}
         return json_response(answer | warning_payloads(names.unknown))
 
 

@@ -10,8 +10,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import ReadOnlyAdmin
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from runs_app.admin.json_html import json_html
 from runs_app.models import PendingCall
 
@@ -41,7 +42,7 @@ class DecisionSourceFilter(admin.ChoicesFieldListFilter):
 
 
 @admin.register(PendingCall)
-class PendingCallAdmin(ReadOnlyAdmin):
+class PendingCallAdmin(TeamColumnMixin, ReadOnlyAdmin):
     """Calls that wait for people, and decided ones. People decide them on their pages."""
 
     list_display = (
@@ -100,10 +101,6 @@ class PendingCallAdmin(ReadOnlyAdmin):
         if call.kind == PendingCall.Kind.CHILD:
             return "–"
         return format_html('<a href="{0}">{0}</a>', reverse("runs:approval", args=[call.pk]))
-
-    @admin.display(description="Team", ordering="owner_id")
-    def team(self, call: PendingCall) -> str:
-        return call.owner_id or SHARED_LABEL
 
     @admin.display(description="Source of the decision")
     def decision_source(self, call: PendingCall) -> str:

@@ -9,15 +9,15 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import ReadOnlyAdmin
-from access_app.role import SHARED_LABEL
 from runs_app.admin.json_html import json_html
 from runs_app.background.endings import cancel_task
 from runs_app.models import BackgroundTask
 
 
 @admin.register(BackgroundTask)
-class BackgroundTaskAdmin(ReadOnlyAdmin):
+class BackgroundTaskAdmin(TeamColumnMixin, ReadOnlyAdmin):
     """Tool calls that run in the background. Staff can cancel them."""
 
     list_display = ("tool", "agent_key", "team", "status", "retries", "attempts", "created_at", "finished_at")
@@ -67,10 +67,6 @@ class BackgroundTaskAdmin(ReadOnlyAdmin):
         self.report_action(
             request, len(cancelled), len(tasks), "task", "cancelled.", "A finished task stays as it is."
         )
-
-    @admin.display(description="Team", ordering="owner_id")
-    def team(self, task: BackgroundTask) -> str:
-        return task.owner_id or SHARED_LABEL
 
     @admin.display(description="Page")
     def page(self, task: BackgroundTask) -> str:

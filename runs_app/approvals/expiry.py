@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from agentcms.db.outages import logging_errors
 from agentcms.db.statements.compiled_query import compiled_query
+from agentcms.plural import pluralize
 from runs_app.approvals.approval_signals import announce_call, approval_decided
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.models import AgentRun, PendingCall
@@ -72,5 +73,4 @@ def expiry_reason(call: PendingCall) -> str:
     seconds = (call.expires_at - call.created_at).total_seconds() if call.expires_at else 0
     units = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
     name, length = next(((name, length) for name, length in units if seconds >= length), ("second", 1))
-    count = round(seconds / length)
-    return f"Nobody decided within {count} {name}{'' if count == 1 else 's'}."
+    return f"Nobody decided within {pluralize(round(seconds / length), name)}."

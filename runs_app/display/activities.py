@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping
 
 ACTIVITY_PREFIX = "acp-"
@@ -29,8 +30,7 @@ def read_activity(kind: str, payload: JSONMapping) -> ActivityPart | None:
     match kind:
         case "acp-plan":
             lines = plan_lines(payload)
-            count = "1 step" if len(lines) == 1 else f"{len(lines)} steps"
-            return ActivityPart("Plan", count, lines=lines, key="plan")
+            return ActivityPart("Plan", pluralize(len(lines), "step"), lines=lines, key="plan")
         case "acp-tool-call":
             call_id, title = payload.get("toolCallId", ""), payload.get("title") or payload.get("kind") or "Tool"
             return ActivityPart("Tool", str(title), str(payload.get("status") or ""), key=f"tool {call_id}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping
 
 
@@ -32,7 +33,7 @@ def format_duration(span: timedelta | None) -> str:
     if hours < 24:
         return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
     days, hours = divmod(hours, 24)
-    text = f"{days} day{'' if days == 1 else 's'}"
+    text = pluralize(days, "day")
     return f"{text} {hours} h" if hours else text
 
 

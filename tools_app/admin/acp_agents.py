@@ -18,9 +18,8 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
-from access_app.admin_base.lists import CheckedListMixin, WithoutBulkDeletionMixin
+from access_app.admin_base.lists import CheckedListMixin, TeamColumnMixin, WithoutBulkDeletionMixin
 from access_app.admin_base.team_fields import offer_teams
-from access_app.role import SHARED_LABEL
 from agentcms.errors import ApiError
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
@@ -181,10 +180,10 @@ def acp_used_by_context(request: HttpRequest, row: AcpAgent) -> TemplateContext:
 
 
 @admin.register(AcpWorkspace)
-class AcpWorkspaceAdmin(SuperuserAdmin):
+class AcpWorkspaceAdmin(TeamColumnMixin, SuperuserAdmin):
     """Admin of the named workspaces of teams. Its folder has its team and name, so neither is changed."""
 
-    list_display = ("name", "owner", "created_at")
+    list_display = ("name", "team", "created_at")
     search_fields = ("owner_id", "name")
     fields = ("owner_id", "name")
 
@@ -192,14 +191,10 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
         return False
 
     def get_fields(self, request: HttpRequest, obj: AcpWorkspace | None = None) -> Any:
-        return ("owner", "name", "created_at") if obj else self.fields
+        return ("team", "name", "created_at") if obj else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: AcpWorkspace | None = None) -> Any:
-        return ("owner", "created_at") if obj else ()
-
-    @admin.display(description="team", ordering="owner_id")
-    def owner(self, row: AcpWorkspace) -> str:
-        return row.owner_id or SHARED_LABEL
+        return ("team", "created_at") if obj else ()
 
     def get_deleted_objects(self, objs: Iterable[AcpWorkspace], request: HttpRequest) -> Any:
         """Name the ACP agents that lose a workspace, and say what becomes of its files."""
@@ -220,10 +215,10 @@ class AcpWorkspaceAdmin(SuperuserAdmin):
 
 
 @admin.register(AcpPermission)
-class AcpPermissionAdmin(SuperuserAdmin):
+class AcpPermissionAdmin(TeamColumnMixin, SuperuserAdmin):
     """Admin of what people allowed for whole conversations. Deleting one takes the permission back."""
 
-    list_display = ("title", "agent", "owner", "thread", "option_kind", "decided_by_name", "created_at")
+    list_display = ("title", "agent", "team", "thread", "option_kind", "decided_by_name", "created_at")
     list_filter = ("agent",)
     fields = (*list_display, "mark")
 
@@ -235,7 +230,3 @@ class AcpPermissionAdmin(SuperuserAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
-
-    @admin.display(description="team", ordering="owner_id")
-    def owner(self, row: AcpPermission) -> str:
-        return row.owner_id or SHARED_LABEL

@@ -17,11 +17,12 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
-from access_app.admin_base.lists import WithoutBulkDeletionMixin
+from access_app.admin_base.lists import TeamColumnMixin, WithoutBulkDeletionMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
 from access_app.permissions import has_role_somewhere
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.admin.mcp_server_form import McpServerForm
@@ -37,7 +38,7 @@ from tools_app.models import McpServer
 EFFECT_ON_AGENTS = "will run without its tools"
 MANAGERS_HINT = "Only a manager of its team can change a server or have its tools listed."
 SECTIONS = (
-    (None, ("key", "title", "description", "owner_id", "owner", "is_enabled")),
+    (None, ("key", "title", "description", "owner_id", "team", "is_enabled")),
     (
         "Connection",
         ("transport", "url", "command_key", "stored_headers", "headers", "delete_headers", "connect_timeout"),
@@ -51,13 +52,18 @@ EDITED_COLUMNS = (*SERVER_SNAPSHOT_COLUMNS.values(), "owner_id", "encrypted_head
 
 @admin.register(McpServer)
 class McpServerAdmin(
-    WithoutBulkDeletionMixin, LockedChangeMixin, RefusedCommandsMixin, StaffAccessMixin, admin.ModelAdmin
+    TeamColumnMixin,
+    WithoutBulkDeletionMixin,
+    LockedChangeMixin,
+    RefusedCommandsMixin,
+    StaffAccessMixin,
+    admin.ModelAdmin,
 ):
     """Admin of the servers of a user's teams. Managers change them; of the shared ones only managers of staff."""
 
     form = McpServerForm
     change_form_template = "admin/tools_app/mcpserver/change_form.html"
-    list_display = ("title", "key", "owner", "transport", "tool_count", "state", "listed_at")
+    list_display = ("title", "key", "team", "transport", "tool_count", "state", "listed_at")
     list_filter = ("transport", "is_enabled")
     search_fields = ("key", "title", "description")
     actions = ("enable", "disable", "list_tools_of_selected")
@@ -85,8 +91,8 @@ class McpServerAdmin(
             fields.remove("delete_headers")
             return fields
         if not self.has_change_permission(request, obj):
-            # `owner`, because the column is blank for Shared.
-            return ["owner", *(name for name in fields if name not in ("owner_id", "headers", "delete_headers"))]
+            # `team`, because the column is blank for Shared.
+            return ["team", *(name for name in fields if name not in ("owner_id", "headers", "delete_headers"))]
         fields.insert(fields.index("headers"), "stored_headers")
         return fields
 
@@ -248,10 +254,6 @@ class McpServerAdmin(
             enqueue_listing(row, request.user)
         self.report_action(request, len(rows), len(servers), "server", "queued for the listing.", MANAGERS_HINT)
 
-    @admin.display(description="team", ordering="owner_id")
-    def owner(self, row: McpServer) -> str:
-        return row.owner_id or SHARED_LABEL
-
     @admin.display(description="tools")
     def tool_count(self, row: McpServer) -> int:
         return len(definitions_of(row).tools)
@@ -265,7 +267,7 @@ class McpServerAdmin(
         if row.list_error:
             return row.list_error
         if changed := len(definitions_of(row).changed):
-            return f"{changed} changed tool{'s' if changed > 1 else ''} to accept"
+            return f"{pluralize(changed, 'changed tool')} to accept"
         return "Ready" if row.listed_at else "Not listed yet"
 
     @admin.display(description="stored headers")

@@ -17,9 +17,10 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html_join
 
 from access_app.admin_base.confirmation import confirmation_page
+from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import ReadOnlyAdmin
 from access_app.permissions import effective_role, require_granted_role
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.forms.actions import RestoreDeletedForm, TypedForm
 from versions_app import trash
@@ -29,7 +30,7 @@ TRASH_ACTIONS = {"restore": ("Restore", Role.PUBLISHER), "purge": ("Delete for g
 
 
 @admin.register(DeletedAgent)
-class DeletedAgentAdmin(ReadOnlyAdmin):
+class DeletedAgentAdmin(TeamColumnMixin, ReadOnlyAdmin):
     """The deleted agents that the user may see."""
 
     list_display = ("name", "agent_key", "team", "version_count", "deleted_at", "deleted_by_name", "links")
@@ -111,10 +112,6 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         context = {"form": form, "verb": TRASH_ACTIONS[name][0], "deleted": deleted, "act": name}
         return confirmation_page(self, request, "versions_app/trash_action", title, **context)
-
-    @admin.display(ordering="owner_id", description="Team")
-    def team(self, deleted: DeletedAgent) -> str:
-        return deleted.owner_id or SHARED_LABEL
 
     @admin.display(description="Kept until")
     def kept_until(self, deleted: DeletedAgent) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
+from agentcms.plural import pluralize
 from versions_app.compare.diff import DiffLine, FieldDiff, Fold, LinePart, diff_lines, fold_unchanged
 from versions_app.compare.path_rows import truncate_text
 
@@ -66,7 +67,7 @@ class HiddenRows(NamedTuple):
         """The rows in words, for a page that cannot show them."""
         adjective = {"unchanged": "unchanged ", "after": "more "}.get(self.kind, "")
         lines = self.following or self.size
-        return f"{lines:,} {adjective}line{'s' if lines > 1 else ''}"
+        return pluralize(lines, f"{adjective}line")
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
+from agentcms.plural import pluralize
 from agents_app.models import Agent
 from versions_app.history.instruction_sizes import instruction_sizes
 from versions_app.history.version_summaries import VersionSummary
@@ -163,7 +164,7 @@ def weekly_bars(summaries: Sequence[VersionSummary], now: datetime) -> list[Bar]
         # The clock of another process may be ahead, and its versions of the future belong to this week.
         count = counts[ago] if ago else sum(number for week, number in counts.items() if week <= 0)
         height = round(count / max_count * 34, 1)
-        when = "this week" if ago == 0 else f"{ago} week{'s' if ago > 1 else ''} ago"
+        when = "this week" if ago == 0 else f"{pluralize(ago, 'week')} ago"
         bars.append(
             Bar(
                 round((index + 0.12) * CHART_WIDTH / WEEK_COUNT, 1),
