@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from django.db.models import F
+
 from agentcms.errors import ApiError
 from memory_app.models import Thread
 from memory_app.realms import memory_caller
@@ -88,6 +90,7 @@ def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) 
         suspended_at__isnull=False,  # the condition of the small index of waiting runs
         thread__in=Thread.objects.for_caller(caller).filter(key=thread),  # keys of a user may serve several realms
         thread__resource_key=caller.resource_to_write(resource),
+        resource=F("thread__resource"),  # a run that waited while its thread was transferred is that of another person
     )
     candidates = list(runs.without_large_columns()[:MAX_SUSPENDED_CANDIDATES])
     waiting = waiting_calls_below(candidates[0]) if len(candidates) == 1 else []

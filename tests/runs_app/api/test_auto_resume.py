@@ -162,6 +162,15 @@ def test_the_stream_of_the_answer_begins_with_the_call(editor, waiting):
     assert (kinds[:2], kinds[-1]) == (["tool-call", "tool-result"], "finish")
 
 
+def test_a_run_that_waited_in_a_transferred_conversation_is_not_answered_by_its_new_resource(editor, waiting):
+    assert editor.post("/api/memory/threads/t1/transfer", {"resourceId": "bob"}).status_code == 200
+
+    answer = say(editor, "Yes, confirmed", memory={"thread": "t1", "resource": "bob"})
+
+    assert answer["runId"] != waiting["runId"]
+    assert PendingCall.objects.get().is_open
+
+
 def test_another_subject_leaves_the_call_waiting(editor, waiting):
     answer = say(editor, "tell me a joke")
 
