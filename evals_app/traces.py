@@ -9,6 +9,9 @@ from agentcms.wire.json_types import JSONObject
 from evals_app.run_trees import RunTreeRows, read_run_tree
 from runs_app.models import AgentRun
 
+RUN_SPAN_TYPE = "agent_run"
+RUN_STATUSES = {"error": "failed", "success": "succeeded"}  # by the status of spans; the others are called alike
+SPAN_STATUSES = {status: name for name, status in RUN_STATUSES.items()}
 SPAN_TYPES = ("tool-call", "tool-result", "tool-error")
 
 
@@ -19,7 +22,7 @@ def root_span(run: AgentRun, trace_id: str, parent_id: str | None, has_details: 
         "spanId": str(run.pk),
         "parentSpanId": parent_id,
         "name": f"agent run: '{run.agent_key}'",
-        "spanType": "agent_run",
+        "spanType": RUN_SPAN_TYPE,
         "entityType": "agent",
         "entityId": run.agent_key,
         "entityName": run.agent_key,
@@ -27,7 +30,7 @@ def root_span(run: AgentRun, trace_id: str, parent_id: str | None, has_details: 
         "isEvent": False,
         "startedAt": run.started_at or run.created_at,
         "endedAt": run.finished_at,
-        "status": {"failed": "error", "succeeded": "success"}.get(run.status, run.status),
+        "status": SPAN_STATUSES.get(run.status, run.status),
         "input": run.input["messages"],
         "output": run.output,
         "error": {"message": run.error} if run.error and has_details else None,

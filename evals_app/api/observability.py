@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -15,12 +16,28 @@ from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.strict_requests import warning_payloads
 from evals_app.api.representation import list_body
-from evals_app.traces import root_span, spans_of_run, trajectory_of
+from evals_app.api.scores.trace_filters import read_order, read_run_filters, read_times
+from evals_app.traces import RUN_SPAN_TYPE, RUN_STATUSES, root_span, spans_of_run, trajectory_of
 from runs_app.api.lookups import get_readable_run
 from runs_app.models import AgentRun
+from runs_app.models.run_queryset import AgentRunQuerySet
 
 LATER_MESSAGE = "This part of the observability API is not supported. Export traces with OpenTelemetry instead."
+TRACE_ORDERS = {"startedAt": "created_at", "endedAt": "finished_at"}
 LARGE_FIELDS = ("input", "output", "error", "attributes", "metadata")
+
+
+def filter_traces(query: QueryParams, runs: AgentRunQuerySet) -> AgentRunQuerySet:
+    """Filter runs as the published client filters traces."""
+    runs = runs.filter(read_run_filters(query))
+    if (status := query.text("status")) is not None:
+        runs = runs.filter(status=RUN_STATUSES.get(status, status))
+    if (span_type := query.text("spanType")) is not None and span_type != RUN_SPAN_TYPE:
+        runs = runs.none()
+    began = read_times(query, "startedAt", "began") | read_times(query, "dateRange", "began")
+    if began:
+        runs = runs.annotate(began=Coalesce("started_at", "created_at")).filter(**began)
+    return runs.filter(**read_times(query, "endedAt", "finished_at"))
 
 
 class TracesView(JSONView):
@@ -29,15 +46,13 @@ class TracesView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(10)
-            agent_id = query.text("entityId")
+            # Runs of sub-agents are spans in the trace of the first run.
+            runs = filter_traces(query, AgentRun.objects.for_user(request.user).filter(parent=None))
+            order = read_order(query, TRACE_ORDERS)
             # The protocol has these parameters. They have no effect here, which only a strict request refuses.
-            unknown = query.check_unknown_names("filters", "pagination", "entityType")
-        # Runs of sub-agents are spans in the trace of the first run.
-        runs = AgentRun.objects.for_user(request.user).filter(parent=None)
-        if agent_id is not None:
-            runs = runs.filter(agent_key=agent_id)
+            unknown = query.check_unknown_names("filters", "pagination")
         # Large columns, of which a span has nothing.
-        rows = runs.with_roles(request.user).defer("stored_configuration", "conversation")
+        rows = runs.with_roles(request.user).defer("stored_configuration", "conversation").order_by(*order)
 
         def span_of(run: AgentRun) -> JSONObject:
             return self.visible_fields(root_span(run, str(run.pk), None, run.details_visible_to(request.user)))

@@ -75,6 +75,22 @@ def score_body(score: Score) -> JSONObject:
     }
 
 
+def observed_score_body(score: Score) -> JSONObject:
+    """Return a score of a trace, with the names that the observability API of the published client has."""
+    version = score.scorer_version
+    return {
+        **score_body(score),
+        "scoreId": str(score.pk),
+        "timestamp": score.created_at,
+        "scorerName": score.scorer,
+        "scorerVersion": None if version is None else str(version),
+        "scoreSource": score.source,
+        "entityType": "agent",
+        "entityName": score.run.agent_key,
+        "metadata": score.details if isinstance(score.details, dict) else None,
+    }
+
+
 def experiment_score_body(experiment: Experiment, score: ExperimentScore) -> JSONObject:
     """Return a score of an experiment, whose ID the published client expects as that of the run."""
     result, entry = score.result, score.entry

@@ -171,6 +171,12 @@ equal((await client.createScore({ score: scored })).success, true);
 equal((await client.listScoresByRunId({ runId })).scores.some((score) => score.reason === "Of a trace"), true);
 await refused(stranger.createScore({ score: scored }), 404);
 equal(byHand(await client.listScores({ filters: { entityId: agentId } })), 1);
+const filters = { traceId: runId, entityType: "agent", startedAt: { start: new Date(Date.now() - 3600_000) } };
+equal((await client.listTraces({ filters })).spans.map((span) => span.traceId), [runId]);
+const ofTrace = { filters: { traceId: runId, scorerId: ["exact"] }, orderBy: { field: "score", direction: "DESC" } };
+const { scores: observed } = await client.listScores(ofTrace);
+equal([...new Set(observed.map((score) => score.traceId))], [runId]);
+equal(observed.every((score) => !Number.isNaN(Date.parse(score.timestamp))), true);
 for (const call of [
   () => stranger.saveScore({ score: { runId, scorerId: "exact", score: 1 } }),
   () => stranger.listScoresByRunId({ runId }),

@@ -25,7 +25,6 @@ SCORE_NUMBER: JSONObject = {"type": "number"}
 
 def scorer_schemas() -> dict[str, JSONObject]:
     span = span_schema()
-    score = stored_score_schema()
     return {
         "Scorer": scorer_schema(),
         "ScorerPage": page_of("scorerDefinitions", "Scorer"),
@@ -38,15 +37,21 @@ def scorer_schemas() -> dict[str, JSONObject]:
         "ScorerLive": object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING),
         "UsableScorer": usable_scorer_schema(),
         "UsableScorers": {"type": "object", "additionalProperties": ref("UsableScorer")},
-        "Score": score,
+        "Score": stored_score_schema(),
         "ScoreCreated": object_of(score=ref("Score")),
-        "ScorePage": with_optional_warnings(object_of(scores=array_of(ref("Score")), pagination=PAGINATION)),
+        "ScorePage": score_page("Score"),
+        "ObservedScore": observed_score_schema(),
+        "ObservedScorePage": score_page("ObservedScore"),
         "Span": span,
         "SpanPage": with_optional_warnings(object_of(spans=array_of(ref("Span")), pagination=PAGINATION)),
         "SpanResponse": object_of(span=ref("Span")),
         "Trace": object_of(traceId=STRING, spans=array_of(ref("Span"))),
         "Trajectory": object_of(steps=array_of(OBJECT)),
     }
+
+
+def score_page(score: str) -> JSONObject:
+    return with_optional_warnings(object_of(scores=array_of(ref(score)), pagination=PAGINATION))
 
 
 def scorer_schema() -> JSONObject:
@@ -121,6 +126,16 @@ def stored_score_schema() -> JSONObject:
         **dict.fromkeys(("createdAt", "updatedAt"), DATE_TIME),
     )
     schema["properties"] |= {"resultId": UUID_STRING, "itemId": UUID_STRING, "submitted": BOOLEAN}
+    return schema
+
+
+def observed_score_schema() -> JSONObject:
+    """Return the schema of a score with the names of the observability API."""
+    schema = stored_score_schema()
+    names = ("scoreId", "scorerName", "scoreSource", "entityName")
+    added = {**dict.fromkeys(names, STRING), "timestamp": DATE_TIME, "metadata": nullable(OBJECT)}
+    schema["properties"] |= {**added, "scorerVersion": nullable(STRING)}
+    schema["required"] = [*schema["required"], *added]
     return schema
 
 

@@ -18,6 +18,11 @@ SCORER_VERSION = f"{SCORER}/versions/{{versionId}}"
 TRACES = "/api/observability/traces"
 TRACE = f"{TRACES}/{{traceId}}"
 SCORE_FILTERS = (*PAGING, "entityId", "entityType", "scoreSource")
+RUN_FILTERS = ("traceId", "runId", "entityId", "entityName", "entityType", "threadId", "resourceId", "experimentId")
+TRACE_FILTERS = ("startedAt", "endedAt", "dateRange", "spanStatus", "spanType", "traceField", "direction")
+OBSERVED_SCORE_FILTERS = ("scorerIds", "scoreSource", "otherSource", "timestamp", "scoreField", "direction")
+
+RANGE_FORM = "{start?, end?, startExclusive?, endExclusive?} in JSON."
 
 SCORER_OPERATIONS = (
     Operation(
@@ -106,22 +111,29 @@ SCORER_OPERATIONS = (
         "ScorePage",
         query=(*PAGING, "scoreSource", "strict"),
     ),
-    Operation("get", TRACES, "listTraces", "List traces", "SpanPage", query=(*PAGING, "entityId", "strict")),
+    Operation(
+        "get",
+        TRACES,
+        "listTraces",
+        "List traces",
+        "SpanPage",
+        query=(*PAGING, *RUN_FILTERS, *TRACE_FILTERS, "strict"),
+    ),
     Operation(
         "get",
         f"{TRACES}/light",
         "listLightTraces",
         "List traces in short",
         "SpanPage",
-        query=(*PAGING, "entityId", "strict"),
+        query=(*PAGING, *RUN_FILTERS, *TRACE_FILTERS, "strict"),
     ),
     Operation(
         "get",
         "/api/observability/scores",
         "listObservedScores",
         "List all scores",
-        "ScorePage",
-        query=(*SCORE_FILTERS, "strict"),
+        "ObservedScorePage",
+        query=(*PAGING, *RUN_FILTERS, *OBSERVED_SCORE_FILTERS, "strict"),
     ),
     Operation(
         "post",
@@ -177,6 +189,16 @@ SCORER_PARAMETERS: dict[str, JSONObject] = {
     "spanId": {"description": "The ID of the span.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
     "authorId": {"description": "Only scorers that the user with this name has created."},
     "source": {"description": "Only scores from this source."},
+    "scoreSource": {"description": "Another name of source."},
+    "entityName": {"description": "Another name of entityId."},
+    "experimentId": {"description": "Only runs of this experiment."},
+    "startedAt": {"description": f"Only traces that began in this range: {RANGE_FORM}"},
+    "dateRange": {"description": "Another name of startedAt."},
+    "endedAt": {"description": f"Only traces that ended in this range: {RANGE_FORM}"},
+    "timestamp": {"description": f"Only scores of this range: {RANGE_FORM}"},
+    "spanType": {"description": "The type of the first span. Those of other types than agent_run are none."},
+    "field": {"description": "What the order depends on."},
+    "direction": {"description": "The direction of the order."},
     "status": {"description": "Which configuration is returned."},
     "from": {"description": "The ID or the number of a version."},
     "to": {"description": "The ID or the number of a version."},
@@ -188,6 +210,12 @@ SCORER_QUERY: dict[str, JSONObject] = {
         "schema": {"enum": ["published", "draft", "archived"], "default": "published"},
     },
     "scoreSource": {"name": "source", "schema": STRING},
+    "otherSource": {"name": "scoreSource", "schema": STRING},
+    "scorerIds": {"name": "scorerId", "schema": STRING, "description": "The ID of a scorer, or a JSON list of them."},
+    "spanStatus": {"name": "status", "schema": STRING, "description": "Only traces in this state, such as success."},
+    "traceField": {"name": "field", "schema": {"enum": ["startedAt", "endedAt"], "default": "startedAt"}},
+    "scoreField": {"name": "field", "schema": {"enum": ["timestamp", "score"], "default": "timestamp"}},
+    "direction": {"name": "direction", "schema": {"enum": ["ASC", "DESC"], "default": "DESC"}},
 }
 SCORER_EXAMPLES: dict[str, JSONObject] = {
     "createScorer": {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "please"}},
