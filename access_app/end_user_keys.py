@@ -1,17 +1,39 @@
-"""API keys for a single end user, which may be given to the browser of this person.
+"""API keys for end users: for all those of a team, or for a single one.
 
-Such a key serves one resource. It reaches the routes that talk to agents, and none that edits agents or datasets.
+A key for a single one may be given to the browser of this person. It serves one resource, and reaches the routes that
+talk to agents, but none that edits agents or datasets.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from access_app.models import ApiKey
+from access_app.permissions import has_role
+from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import Forbidden
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
 PATHS_OF_BOUND_KEYS = re.compile(r"/api/(agents(/.*)?|memory/.*|runs(/[^/]+(/(events|steps|stream|cancel))?)?)")
+NOT_AN_EDITOR_MESSAGE = "{user} is not an editor of {team}. Make the user a member first."
+VIEWER_KEY_MESSAGE = "A key for end users must be able to edit. Choose a higher role or none."
 BOUND_KEY_MESSAGE = "This API key only serves the resource {resource}. Use another key for this route."
+
+
+def find_role_faults(user: User | None, role: str, owner_id: str) -> Iterator[tuple[str, str]]:
+    """Yield why a new key cannot serve the end users of a team: the column of the key, and the message.
+
+    A form without a valid user passes None.
+    """
+    # Such a key runs agents, which needs the editor role.
+    if user is not None and not has_role(user, Role.EDITOR, owner_id):
+        yield "user", NOT_AN_EDITOR_MESSAGE.format(user=user, team=owner_id or SHARED_LABEL)
+    if role == Role.VIEWER:
+        yield "role", VIEWER_KEY_MESSAGE
 
 
 def reject_other_routes(key: ApiKey, path: str) -> None:

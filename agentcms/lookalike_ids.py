@@ -38,7 +38,7 @@ def letter_script(character: str) -> str:
 
 
 def derive_clear_id(agent_id: str, default: str) -> str:
-    """Return the normal form of an ID, or the default if it would look like another one or is no ID."""
+    """Return the normal form of an ID, or the default if it would look like another one or is not an ID."""
     normal = unicodedata.normalize("NFKC", agent_id)
     # NFKC turns some characters into several, such as ℀ into a/c. A slash would end the ID in a URL.
     return default if describe_ambiguity(normal) or "/" in normal or not normal.isprintable() else normal

@@ -48,7 +48,7 @@ def calculator(expression: str) -> float:
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise ValueError("This is no arithmetic expression. Write one such as 2 * (3 + 4).") from None
+        raise ValueError("This is not an arithmetic expression. Write one such as 2 * (3 + 4).") from None
     return _evaluate(tree.body)
 
 

@@ -67,7 +67,7 @@ class ToolCall:
 
 
 def finite_number(value: Any) -> float | None:
-    """Return a number as JSON has it, or None for infinity, for NaN and for what is no number."""
+    """Return a number as JSON has it, or None for infinity, for NaN and for what is not a number."""
     if isinstance(value, int):
         return value
     try:

@@ -215,7 +215,7 @@ def valid_cost(value: Any) -> Decimal:
 
 
 def valid_version(value: Any) -> int:
-    """Return the version of a scorer. Raise ValueError for what is no version number."""
+    """Return the version of a scorer. Raise ValueError for what is not a version number."""
     if not (isinstance(value, int) and 0 <= value <= MAX_SCORER_VERSION):
         raise ValueError(f"The version is {str(value)[:64]!r}. Return a whole number, or leave it out.")
     return value

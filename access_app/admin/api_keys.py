@@ -19,10 +19,10 @@ from django.utils import timezone
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
 from access_app.admin_base.confirmation import confirmation_page
 from access_app.admin_base.staff_access import StaffAccessMixin
+from access_app.end_user_keys import find_role_faults
 from access_app.forms.facts_field import FactsField
 from access_app.forms.keys import CONTEXT_HELP, RESOURCE_HELP
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
-from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_offered, team_choices
 from agentcms.plural import pluralize
@@ -80,11 +80,9 @@ class ApiKeyForm(forms.ModelForm):
         owner, user = cleaned.get("realm_owner"), cleaned.get("user")
         if user is not None and not user.is_active:
             self.add_error("user", f"{user} is deactivated, so the key would not work. Choose another user.")
-        # Such a key runs agents, which needs the editor role.
-        if owner is not None and user is not None and not has_role(user, Role.EDITOR, owner):
-            self.add_error("user", f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
-        if owner is not None and cleaned.get("role") == Role.VIEWER:
-            self.add_error("role", "A key for end users must be able to edit. Choose a higher role or none.")
+        if owner is not None:
+            for name, message in find_role_faults(user, cleaned.get("role", ""), owner):
+                self.add_error(name, message)
         return cleaned
 
 

@@ -74,7 +74,7 @@ class MembershipForm(forms.ModelForm):
         stays = before and (cleaned.get("owner_id"), cleaned.get("role")) == (before.owner_id, Role.MANAGER)
         if not stays:
             self.check_under_lock(before, None if "owner_id" in self.errors else cleaned.get("owner_id"))
-        # Django leaves out the constraint, because the user of a stored membership is no field of the form.
+        # Django leaves out the constraint, because the user of a stored membership is not a field of the form.
         others = Membership.objects.filter(owner_id=cleaned.get("owner_id")).exclude(pk=self.instance.pk)
         if before and others.filter(user=before.user_id).exists():
             self.add_error("owner_id", "The user is already a member of this team. Change the role there.")

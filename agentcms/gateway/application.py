@@ -143,7 +143,7 @@ def has_body(environ: Environ) -> bool:
 
 
 def declared_length(environ: Environ) -> int | None:
-    """Return the length that the request declares, or None. The server refuses what is no number."""
+    """Return the length that the request declares, or None. The server refuses what is not a number."""
     return int(environ["CONTENT_LENGTH"]) if "CONTENT_LENGTH" in environ else None
 
 

@@ -94,7 +94,7 @@ def operation_object(section: ApiSection, operation: Operation) -> JSONObject:
 
 
 def is_required(body: str) -> bool:
-    """Return whether a request must have a body: if it has required fields, or is no JSON."""
+    """Return whether a request must have a body: if it has required fields, or is not JSON."""
     schema = component_schemas()[body]
     parts = [schema, *schema.get("allOf", ())]
     return body in MEDIA_TYPES or any(part.get("required") for part in parts)

@@ -92,7 +92,7 @@ async def resolve_host(host: str, port: int) -> list[Address]:
         results = await result_of(look_up(host, port))
     except (OSError, UnicodeError):
         raise httpcore2.ConnectError(f"The host '{host}' could not be resolved.") from None
-    # The text after % is the network interface of a link-local address, which is no part of the address.
+    # The text after % is the network interface of a link-local address, which is not part of the address.
     return list(dict.fromkeys(ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in results))
 
 

@@ -165,7 +165,7 @@ class SchemaValidator:
         except SchemaUnusable:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, UnknownType, ValueError):
-            # What is no schema fails anywhere in the library. The check of a schema leaves out unknown members, and
+            # What is not a schema fails anywhere in the library. The check of a schema leaves out unknown members, and
             # so the parts of them that references lead to.
             raise SchemaUnusable(no_schema_message(_effort.get().reference)) from None
         finally:
@@ -175,7 +175,7 @@ class SchemaValidator:
 
 
 def no_schema_message(reference: object) -> str:
-    """Return the message about a part that is no schema, after the last reference that was followed, if any."""
+    """Return the message about a part that is not a schema, after the last reference that was followed, if any."""
     return f"The schema {'is not a JSON Schema' if reference is None else leads_to_no_schema(reference)}."
 
 

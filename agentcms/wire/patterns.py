@@ -23,7 +23,7 @@ class Pattern:
 
 
 def compile_pattern(pattern: str) -> Pattern:
-    """Return a pattern. Raise ValueError for what is no pattern, and for one that the engine does not know."""
+    """Return a pattern. Raise ValueError for what is not a pattern, and for one that the engine does not know."""
     try:
         return Pattern(pattern)
     except SchemaError as error:

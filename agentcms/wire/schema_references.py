@@ -20,7 +20,7 @@ MAX_REFERENCE_LENGTH = 300  # characters of one in a message
 
 
 def reject_broken_references(schema: JSONMapping) -> None:
-    """Raise ValueError if a reference leads out of a schema, or to a part of it that is no schema.
+    """Raise ValueError if a reference leads out of a schema, or to a part of it that is not a schema.
 
     The check of a schema leaves out unknown members, but references may lead into them.
     """
@@ -39,7 +39,7 @@ def root_of(schema: object) -> Place:
     resource = DRAFT202012.create_resource(schema)
     uri = resource.id() or ""
     registry: Registry[Any] = Registry().with_resource(uri, resource)
-    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what is no schema
+    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what is not a schema
         # Crawled once: a registry that is not would read the whole schema again for each name that a reference has.
         registry = registry.crawl()
     return resource, registry.resolver(base_uri=uri)

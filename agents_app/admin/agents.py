@@ -44,7 +44,7 @@ NEW_AGENT_REST: Any = (
     {"fields": ["memory"], "description": "Add tools, sub-agents and everything else in the editor."},
 )
 HISTORY_SECTION: Any = ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]})
-# Without the inputs that are no columns, whose values Django does not find.
+# Without the inputs that are not columns, whose values Django does not find.
 READ_ONLY_SECTIONS: Any = [
     (None, {"fields": ["team", "name", "description", "instructions"]}),
     ("Model, tools and everything else", {"fields": ["configuration"]}),
@@ -62,7 +62,7 @@ class DraftFilter(admin.SimpleListFilter):
         return [("yes", "With a draft"), ("no", "Without a draft")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
-        # By the content: a head with the same configuration as the live version is no draft.
+        # By the content: a head with the same configuration as the live version is not a draft.
         without_draft = Q(head_version__snapshot_hash=F("active_version__snapshot_hash"))
         if self.value() == "yes":
             return queryset.exclude(without_draft)

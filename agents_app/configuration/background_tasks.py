@@ -26,7 +26,7 @@ MAX_TASK_RETRIES = 100
 MAX_TOOL_CHOICES = 1000
 
 Disposition = Literal["foreground", "deferred", "awaited"]
-# Names of the alternatives of a union. They are no part of the path of an error.
+# Names of the alternatives of a union. They are not part of the path of an error.
 SWITCH_TAG, CHOICE_TAG, EVERY_TAG, SOME_TAG = "[on or off]", "[choices of a tool]", "[every tool]", "[some tools]"
 BACKGROUND_TAGS = frozenset({SWITCH_TAG, CHOICE_TAG, EVERY_TAG, SOME_TAG})
 

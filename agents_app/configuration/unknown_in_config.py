@@ -52,7 +52,7 @@ def find_unknown_in_config(body: JSONMapping) -> list[UnknownName]:
 
 @unknown_name_finder
 def find_unknown_arguments(body: JSONMapping) -> list[UnknownName]:
-    """Return the first names in processors that are no arguments of their functions."""
+    """Return the first names in processors that are not arguments of their functions."""
     return list(islice(unknown_arguments(body), MAX_UNKNOWN_NAMES))
 
 

@@ -122,7 +122,7 @@ class ExistingAgentForm(AgentEditForm):
         if opened_id == version.pk:
             return True
         opened = find_version_by_id(row, opened_id)
-        # Another version with the same content is no conflict: nothing of it would be lost.
+        # Another version with the same content is not a conflict: nothing of it would be lost.
         return opened is not None and opened.snapshot_hash == version.snapshot_hash
 
 

@@ -213,7 +213,7 @@ class Agent(ConfigurationColumns):
 
         While there is a draft, an edit that publishes starts from the live version, and the draft stays. Return the
         version made, if any. Raise ConfigError, AgentArchived for an archived agent, and TypeError for names that
-        are no configuration fields.
+        are not configuration fields.
         """
         if unknown := sorted(fields.keys() - {*schema.FIELDS}):
             raise TypeError(f"edit() does not write {', '.join(unknown)}, only configuration fields.")

@@ -67,7 +67,7 @@ class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
         """Return the rows whose `metadata.tags` is a list that has the tag."""
         if connection.vendor == "postgresql":
             return self.filter(metadata__contains={TAGS_KEY: [tag]})
-        # With the types: `json_each` also yields a value that is no list, and an inner list or object as its text.
+        # With the types: `json_each` also yields a value that is not a list, and an inner list or object as its text.
         tagged = (
             f"SELECT i.id FROM {INDEX_TABLE} i, json_each(i.metadata, '$.{TAGS_KEY}') e"  # noqa: S608
             f" WHERE e.value = %s AND e.type = 'text' AND json_type(i.metadata, '$.{TAGS_KEY}') = 'array'"

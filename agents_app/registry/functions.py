@@ -1,4 +1,4 @@
-"""Functions that code registers by key, but that are no entries of the registry: no agent refers to them."""
+"""Functions that code registers by key, but that are not entries of the registry: no agent refers to them."""
 
 from __future__ import annotations
 

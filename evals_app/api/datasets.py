@@ -63,7 +63,7 @@ class DatasetsView(JSONView):
             columns = parse_dataset(body)
         columns["owner_id"] = owner_for_new_row(request.user, columns.get("owner_id"))
         note_required_role(Role.EDITOR, columns["owner_id"])
-        # It is no column, and a new dataset is never archived.
+        # It is not a column, and a new dataset is never archived.
         columns.pop("archived", None)
         # Before the row is created: a strict request with an unknown scorer leaves nothing behind.
         unknown = find_unknown_scorers(Dataset(**columns))

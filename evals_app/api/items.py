@@ -83,7 +83,7 @@ class ItemBatchView(JSONView):
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         ids = [parse_uuid(text) if isinstance(text, str) else None for text in get_body_list(request, "itemIds")]
-        # What is no UUID is the ID of no item, and is ignored as an unknown one is.
+        # What is not a UUID is not the ID of an item, and is ignored like an unknown one.
         count = delete_items(dataset, [item_id for item_id in ids if item_id])
         return json_response({"success": True, "deletedCount": count})
 

@@ -78,7 +78,7 @@ urlpatterns = [
     path("observability/traces", observability.TracesView.as_view(), name="api-traces"),
     path("observability/traces/light", observability.LightTracesView.as_view(), name="api-traces-light"),
     path("observability/scores", traces.ObservedScoresView.as_view(), name="api-observed-scores"),
-    # These names are no IDs of traces.
+    # These names are not IDs of traces.
     re_path(r"^observability/traces/(?:query|score|delete)$", observability.UnsupportedView.as_view()),
     path(TRACE_PATH, observability.TraceView.as_view(), name="api-trace"),
     path(f"{TRACE_PATH}/light", observability.LightTraceView.as_view(), name="api-trace-light"),

@@ -118,7 +118,7 @@ def schemas_of(dataset: Dataset) -> list[JSONObject | None]:
 
 
 def dataset_columns(fields: JSONObject) -> JSONObject:
-    """Return the columns for the fields of a body. Raise ConfigError for what is no JSON Schema."""
+    """Return the columns for the fields of a body. Raise ConfigError for what is not a JSON Schema."""
     issues = []
     for name in SCHEMA_FIELDS:
         if fields.get(name):

@@ -38,7 +38,7 @@ def apply_settings(dataset: Dataset, columns: JSONObject) -> None:
 
 
 def find_unknown_scorers(dataset: Dataset) -> list[UnknownName]:
-    """Return the scorers of a dataset that do not exist. They may be registered later, so that they are no error."""
+    """Return the scorers of a dataset that do not exist. They may be registered later, so that they are not errors."""
     missing = {*missing_scorers(dataset.scorer_keys, dataset.owner_id)}
     message = "Scorer with id {} not found. Experiments that use it cannot start."
     keys = enumerate(dataset.scorer_keys)

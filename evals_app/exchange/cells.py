@@ -14,7 +14,7 @@ QUOTE = "'"
 
 
 def text_to_cell(text: str) -> str:
-    """Return the cell for a text. A leading ' marks a text that is no formula, no JSON and not blank."""
+    """Return the cell for a text. A leading ' marks a text that is neither a formula nor JSON, and not blank."""
     needs_quote = not text or text.startswith((*FORMULA_STARTS, *JSON_STARTS, QUOTE))
     return QUOTE + text if needs_quote else text
 

@@ -19,7 +19,7 @@ TOO_MANY_ROWS_MESSAGE = f"The file has more than {MAX_ITEMS:,} items. Split it i
 
 
 class RowFault(Exception):
-    """A row that is no item, or a file that cannot be read from this line on."""
+    """A row that is not an item, or a file that cannot be read from this line on."""
 
     def __init__(self, line: int, issues: list[Issue]) -> None:
         super().__init__(line)

@@ -114,7 +114,7 @@ def _parse_object(data: bytes) -> JSONObject:
         faults = [(field, message.replace("at line 1, column", "at column")) for field, message in error.faults]
         raise ConfigError(Issue(*fault) for fault in faults) from None
     if not isinstance(value, dict):
-        raise ConfigError([Issue("", "This is no JSON object.")])
+        raise ConfigError([Issue("", "This is not a JSON object.")])
     return value
 
 
@@ -204,7 +204,7 @@ class _Buffer:
         self.start = position
 
     def skip_space(self) -> str:
-        """Go to the next character that is no white space and return it, or a blank text at the end."""
+        """Go to the next character that is not white space and return it, or a blank text at the end."""
         while True:
             match = _SPACE.match(self.text, self.start)
             self.move_to(match.end() if match else self.start)

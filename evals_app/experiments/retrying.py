@@ -66,8 +66,8 @@ def delete_failed(row: Experiment) -> None:
 def reopen_unscored(row: Experiment) -> None:
     """Let the job score those answers again whose scorers failed, with all their scorers.
 
-    An answer without its run cannot be scored, and its item counts as failed. A target that is no agent has no run;
-    that of an agent may be deleted.
+    An answer without its run cannot be scored, and its item counts as failed. Only the answer of an agent has a run,
+    which may be deleted.
     """
     columns: ColumnValues = {"state": ExperimentResult.State.RUNNING, "completed_at": None, **NO_SCORES}
     for keys in in_batches(find_unscored(row), RESULTS_PER_UPDATE):

@@ -123,7 +123,7 @@ def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
     """Return a score as a result stores it. A score that is not a number, or outside of the limits, is an error."""
     # Not `abs(…) > MAX_SCORE`, which is False for NaN.
     if score.score is not None and not abs(score.score) <= MAX_SCORE:
-        return _entry(key, name, replace(score, score=None, error=f"The score is no number up to {MAX_SCORE:,}."))
+        return _entry(key, name, replace(score, score=None, error=f"The score is not a number up to {MAX_SCORE:,}."))
     more: JSONObject = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)
     more |= {"details": score.details or None, "usage": score.usage or None, "cost": cost}

@@ -10,7 +10,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
 from agents_app.configuration.schema import ConfigError, Issue, validate_fields
 
-# Strict: the text "3" is no number. Unknown names are no errors: `find_unknown_scorer_settings` reports them.
+# Strict: the text "3" is not a number. Unknown names are not errors: `find_unknown_scorer_settings` reports them.
 SETTINGS_CONFIG = ConfigDict(strict=True, extra="ignore")
 ToolName = Annotated[str, Field(min_length=1, max_length=256)]
 Count = Annotated[int, Field(ge=0, le=100_000)]

@@ -84,7 +84,7 @@ def index_document(document: Document, job: Job) -> JSONObject:
 
 
 def indexing_failure_message(document: Document, error: Exception) -> str:
-    """Return why a document could not be indexed. Log an error that is no fault of the document or of an embedder."""
+    """Return why a document could not be indexed. Log an error that neither the document nor an embedder caused."""
     if isinstance(error, ApiError | EmbedderFailed):
         return str(error)
     log.error("Document %s could not be indexed.", document.pk, exc_info=error)

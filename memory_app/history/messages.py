@@ -166,7 +166,7 @@ def load_messages(
 ) -> list[JSONValue]:
     """Return the data of the last messages of a thread after a number, oldest first, as many as fit both limits.
 
-    `limit` counts the messages as the API shows them. None is no limit. Signals that wait, and those that the run
+    `limit` counts the messages as the API shows them; None is unlimited. Signals that wait, and those that the run
     `run_id` has taken, are left out: the run gets them as its own messages.
     """
     rows = window_rows(thread_id, limit, max_tokens, run_id, after)

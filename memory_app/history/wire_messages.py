@@ -107,7 +107,7 @@ def _arguments(value: object) -> object:
         return {} if value is None else value
     try:
         return json.loads(value)
-    # A model may have written arguments that are no JSON. Clients see them as they are.
+    # A model may have written arguments that are not JSON. Clients see them as they are.
     except (ValueError, RecursionError):
         return value
 

@@ -163,7 +163,7 @@ def quote(row: Message, limits: ObservationLimits) -> str:
 
 
 def outside_texts(data: JSONMapping) -> Iterator[str]:
-    """Yield the calls of tools and their results, which are no part of the text of a message."""
+    """Yield the calls of tools and their results, which are not part of the text of a message."""
     for part in data.get("parts") or ():
         if part.get("part_kind") == "tool-call":
             yield f"Call of {part.get('tool_name')}: {text_or_json(part.get('args'))}"

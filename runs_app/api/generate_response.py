@@ -116,7 +116,7 @@ def generate_response(run: AgentRun) -> ResponseBody:
 
 
 def structured_output(run: AgentRun) -> object:
-    """Return the answer of a run as an object. None if its caller has asked for a text, or it is no valid JSON."""
+    """Return the answer of a run as an object. None if its caller has asked for a text, or it is not valid JSON."""
     is_asked_for = bool(run.input.get("options", {}).get(STRUCTURED_OUTPUT))
     has_object = is_asked_for and run.output and run.finish_reason != "tool-calls"
     try:

@@ -46,7 +46,7 @@ def resume_by_message(
     messages: list[InputMessage],
     key_id: UUID | None = None,
 ) -> tuple[AgentRun, PendingCall] | None:
-    """Answer the tool that waits in a conversation with its next message. Return None if the message is no answer.
+    """Answer the tool that waits in a conversation with its next message. Return None if the message is not an answer.
 
     One request to the model of the agent reads the answer. The run of the tool goes on if there is one. `key_id` is
     the ID that the idempotency key of the message gives to its run. A second message with the same key returns what
@@ -58,7 +58,7 @@ def resume_by_message(
         require_role_to_repeat(user, answered[0])
         return answered
     if key is not None and runs_of_key(key.id).exists():
-        return None  # the first message with this key was no answer
+        return None  # the first message with this key was not an answer
     question = find_question(agent, user, thread, resource)
     text = last_text(messages)
     return answer_question(agent, user, *question, text, key) if question is not None and text else None
@@ -67,7 +67,7 @@ def resume_by_message(
 def answer_question(
     agent: ResolvedAgent, user: User, run: AgentRun, call: PendingCall, text: str, key: RequestKey | None
 ) -> tuple[AgentRun, PendingCall] | None:
-    """Answer a waiting call with a text. Return None if the text is no answer."""
+    """Answer a waiting call with a text. Return None if the text is not an answer."""
     try:
         data = ask_model(agent, call, text)
         if data is None:

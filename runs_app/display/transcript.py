@@ -168,7 +168,7 @@ class Transcript:
         self.parts.append(call)
 
     def start_after_decision(self, call_id: str, at: datetime) -> None:
-        """Let a call that waited for a person begin at the decision. The wait is no work of its tool."""
+        """Let a call that waited for a person begin at the decision. The wait is not work of its tool."""
         for call in self.calls.values():
             if call.stored_id == call_id and call.started_at is not None:
                 call.started_at = max(call.started_at, at)

@@ -41,7 +41,7 @@ def setting_error(name: str) -> str:
     if member in RESERVED_MEMBERS or normal in RESERVED_SETTINGS:
         return f"'{name}' cannot be allowed: the application sets it. Remove it."
     if not normal.startswith(PREFIXES) or normal in PREFIXES:
-        return f"'{name}' is no setting of a provider. Write names such as googleCachedContent or extraBody.min_p."
+        return f"'{name}' is not a setting of a provider. Write names such as googleCachedContent or extraBody.min_p."
     return ""
 
 

@@ -27,7 +27,7 @@ def requested_calls(message: str, info: AgentInfo) -> DeltaToolCalls:
     Without a mention, return a call of the first tool if the tool choice requires one.
     """
     choice: Any = (info.model_settings or {}).get("tool_choice")
-    if choice == "none" or message.startswith(TASK_RESULT):  # the result names its tool, which is no wish to call it
+    if choice == "none" or message.startswith(TASK_RESULT):  # a result names its tool without a wish to call it
         return {}
     mentions = [(span, tool) for tool in info.function_tools if (span := find_mention(message, tool))]
     mentioned = [tool for _, tool in sorted(mentions, key=lambda mention: mention[0])]

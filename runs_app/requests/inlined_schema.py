@@ -9,7 +9,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject
 from runs_app.requests.tool_schemas import DEFINITIONS, find_target
 
 MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-VALUES = frozenset({"const", "enum", "default", "examples"})  # whose members are no keywords
+VALUES = frozenset({"const", "enum", "default", "examples"})  # whose members are not keywords
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
 
 

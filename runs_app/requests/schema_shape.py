@@ -18,7 +18,7 @@ SCHEMAS = ("additionalProperties", "items", "propertyNames", "contains")  # keyw
 
 
 class Rule(NamedTuple):
-    """The rule of a keyword whose value is no schema."""
+    """The rule of a keyword whose value is not a schema."""
 
     accepts: Callable[[JSONValue], bool]
     message: str

@@ -94,7 +94,7 @@ def new_name(request: HttpRequest, agent: Agent, question: str) -> str:
 @require_POST
 @login_required
 def delete_input(request: HttpRequest, agent_id: str, input_id: int) -> HttpResponse:
-    """Delete a saved input of the user. Deleting it twice is no error."""
+    """Delete a saved input of the user. Deleting it twice is not an error."""
     agent = get_agent(request, agent_id)
     SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).delete()
     return render_saved_inputs(request, agent, "Input removed.")

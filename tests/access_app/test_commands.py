@@ -111,7 +111,7 @@ def test_a_key_may_serve_the_end_users_of_a_team_or_one_of_them():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"realm_owner": "sales"}, "no editor of sales"),
+        ({"realm_owner": "sales"}, "not an editor of sales"),
         ({"realm_owner": "support", "role": "viewer"}, "able to edit"),
         ({"context": "[]"}, "must be a JSON object"),
         ({"context": "{"}, "at line 1, column 2"),

@@ -172,7 +172,7 @@ def test_wrong_use_exits_with_2(exam, options, message, capsys):
         ("AGENTCMS_API_KEY", "", "Set AGENTCMS_URL and AGENTCMS_API_KEY."),
         ("AGENTCMS_API_KEY", "wrong\n", "Invalid or expired token"),
         ("AGENTCMS_API_KEY", "Schlüssel", "AGENTCMS_API_KEY has characters that no key has."),
-        ("AGENTCMS_URL", "no address", "AGENTCMS_URL is no address: "),
+        ("AGENTCMS_URL", "no address", "AGENTCMS_URL is not an address: "),
         ("AGENTCMS_URL", "{url}/app", "The response is a web page with the status 404. Check the address."),
     ],
 )

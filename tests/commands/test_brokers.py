@@ -19,5 +19,5 @@ def test_jobs_use_the_configured_broker_and_no_other_is_started(tmp_path, valkey
         assert wait_for_jobs(copy, "export_agents")[0][0] == "done"
         assert copy.processes_matching("valkey-server") == []
         assert not (copy.data_dir / "valkey.url").exists()
-        # A broker alone is no cache, which the start says.
+        # A broker alone is not a cache, which the start says.
         assert ("the processes share no cache" in copy.log_text()) == (variable == "CELERY_BROKER_URL")

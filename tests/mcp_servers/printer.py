@@ -21,7 +21,7 @@ cancelled: dict[object, threading.Event] = {}  # of calls in progress, by the ID
 
 
 class Content(list):
-    """The parts of a result that is no value."""
+    """The parts of a result that is not a value."""
 
 
 class CallCancelled(Exception):

@@ -197,7 +197,7 @@ def test_what_a_scorer_says_is_stored_without_what_databases_refuse():
     """Models copy what they read, and PostgreSQL stores neither NUL nor NaN in these columns."""
     odd = {"score": 1, "reason": "a\0", "label": "b\0", "error": "c\ud800", "details": {"d\0": float("nan")}}
     values = [(odd, None), (float("nan"), None), ({"score": float("inf")}, None), (None, ValueError("e\0"))]
-    values.append((1e200, None))  # its square is no number of a database
+    values.append((1e200, None))  # its square is not a number of a database
     run = RunFactory()
 
     for number, (value, error) in enumerate(values):

@@ -19,7 +19,7 @@ def client_etag(row: McpServer) -> str:
     """Return the ETag of a stored MCP client, which also changes with the failure to list its tools."""
     if not row.list_error:
         return record_etag(row)
-    # A failure is no change of the row, whose time is the key of its open connections.
+    # A failure is not a change of the row, whose time is the key of its open connections.
     return f'{record_etag(row)[:-1]}.{sha256_hex(row.list_error)[:8]}"'
 
 

@@ -205,7 +205,7 @@ def connection_error(server: Server, error: BaseException) -> McpError:
 
 
 def answer_error(server: Server, error: BaseException) -> McpError | None:
-    """Return the error of a server that is there but answers late, with an error, or with what is no answer."""
+    """Return the error of a server that is there but answers late, with an error, or with what is not an answer."""
     for inner in causes(error):
         code = inner.code if isinstance(inner, MCPError) else None
         is_late = isinstance(inner, TimeoutError | httpx2.TimeoutException) or code in LATE_CODES

@@ -14,7 +14,7 @@ from tools_app.programs.environment import MASK
 MAX_HEADERS = 20
 MAX_HEADER_LENGTH = 8000
 NAMED_TWICE_MESSAGE = "A header is named twice. Name each header once."
-MIN_MASKED_LENGTH = 8  # characters; shorter words such as "Bearer" are no secrets
+MIN_MASKED_LENGTH = 8  # characters; shorter words such as "Bearer" are not secrets
 # The client writes these itself.
 RESERVED_HEADER_NAMES = {
     "accept",

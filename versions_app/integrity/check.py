@@ -46,7 +46,7 @@ CHECK_BATCH_SIZE = 20
 MAX_LISTED_FAULTS = 1000
 RESULT_KEYS = ("versions", "repaired", "counts", "faults")
 CATCH_UP_MESSAGE = "Caught up with changes made outside the application"
-UNREADABLE = (ValueError, TypeError, KeyError)  # what a version raises whose snapshot is no configuration
+UNREADABLE = (ValueError, TypeError, KeyError)  # what a version raises whose snapshot is not a configuration
 
 
 @dataclass(frozen=True)

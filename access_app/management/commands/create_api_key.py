@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from access_app.end_user_keys import find_role_faults
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
-from access_app.permissions import has_role
-from access_app.role import SHARED_LABEL, Role
+from access_app.role import Role
 from agentcms.db.column_values import ColumnValues
 from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 
@@ -51,10 +51,9 @@ class Command(BaseCommand):
 def memory_columns(user: User, options: dict[str, Any]) -> ColumnValues:
     """Return whose conversations the key reaches. Raise CommandError for invalid options."""
     owner, resource = options["realm_owner"], options["resource"]
-    if owner is not None and not has_role(user, Role.EDITOR, owner):
-        raise CommandError(f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
-    if owner is not None and options["role"] == Role.VIEWER:
-        raise CommandError("A key for end users must be able to edit. Choose a higher role or none.")
+    if owner is not None:
+        for _, message in find_role_faults(user, options["role"], owner):
+            raise CommandError(message)
     try:
         context = parse_typed_json(options["context"] or "null")
     except InvalidJSON as error:

@@ -13,7 +13,7 @@ from agents_app.configuration.fields.types import validation_error
 MAX_LAST_MESSAGES = 1000
 MAX_MESSAGE_RANGE = 10
 MAX_OPTION_TEXT_LENGTH = 32_768  # of a template, of a JSON Schema as text, and of instructions
-# Names of the alternatives of a union. They are no part of the path of an error.
+# Names of the alternatives of a union. They are not part of the path of an error.
 KEY_TAG, OBJECT_TAG, FLAG_TAG = "[key of a memory]", "[options of a memory]", "[on or off]"
 UNION_TAGS = frozenset({KEY_TAG, OBJECT_TAG, FLAG_TAG})
 

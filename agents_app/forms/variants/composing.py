@@ -86,7 +86,7 @@ def compose_variants(rows: Sequence[VariantRow], stored: JSONValue) -> tuple[Any
 def merge_variant(stored: JSONMapping, variant: JSONMapping) -> JSONObject:
     """Return a variant with the stored members that have no input. The same tools stay in their order."""
     before, after = stored.get("value"), variant["value"]
-    # A page sends its checkboxes in the order in which it lists the tools, so another order is no change.
+    # A page sends its checkboxes in the order in which it lists the tools, so another order is not a change.
     is_same_list = isinstance(before, list) and isinstance(after, list) and in_order(before) == in_order(after)
     return {**stored, **variant, **({"value": before} if is_same_list else {})}
 
@@ -158,7 +158,7 @@ def compose_model(row: VariantRow) -> JSONObject:
 
 
 def compose_settings(row: VariantRow) -> JSONObject:
-    """Return the usual settings of a model. Raise ValidationError with an error for each text that is no number."""
+    """Return the usual settings of a model. Raise ValidationError with an error for each text that is not a number."""
     settings: JSONObject = {}
     errors: list[ValidationError] = []
     for name, label, text, _ in row.setting_inputs:

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ApiError as error:
         return fail_with(error)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        return fail(f"AGENTCMS_URL is no address: {error}", ExitCode.WRONG_USE)
+        return fail(f"AGENTCMS_URL is not an address: {error}", ExitCode.WRONG_USE)
     except json.JSONDecodeError:
         return fail("AGENTCMS_URL is not the address of Agent CMS: its answer is not JSON.", ExitCode.WRONG_USE)
     except httpx.HTTPError as error:
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fail_with(error: ApiError) -> int:
-    """Report the error of the server. Return the exit code: what the server refuses for now is no wrong use."""
+    """Report the error of the server. Return the exit code: what the server refuses for now is not a wrong use."""
     issues = [f"{OPTIONS.get(issue['field'], issue['field'])}: {issue['message']}" for issue in error.issues]
     is_busy = error.status in BUSY_STATUSES
     advice = [BUSY_MESSAGE.format(status=error.status)] if is_busy else []

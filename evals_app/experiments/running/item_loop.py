@@ -227,7 +227,7 @@ class ItemLoop:
         return started
 
     def start_item(self, version: ItemVersion, attempt: int) -> ExperimentResult | None:
-        """Start the run of an item, or the call of a target that is no agent. Raise MustWait."""
+        """Start the run of an item, or the call of a target that is not an agent. Raise MustWait."""
         if self.calls is not None:
             return self.calls.start(version, attempt)
         return start_item(self.experiment, version, self.agent, self.user, attempt=attempt) if self.agent else None

@@ -62,7 +62,7 @@ class ScoringLoop:
     def store_if_scored(self, key: UUID) -> bool:
         """Store a result if its scorers have finished. Return False if they have not, or another process stored it.
 
-        Raise the error of a scorer that is no score, such as one of the database.
+        Raise the error of a scorer that is not a score, such as one of the database.
         """
         result, scores = self.open[key]
         if not scores.done():

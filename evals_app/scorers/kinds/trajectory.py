@@ -68,7 +68,7 @@ def comparison_mode(config: JSONObject, expectation: JSONValue) -> str:
 
 
 def parse_steps(steps: Sequence[JSONValue], with_values: bool) -> Iterator[ExpectedStep]:
-    """Yield expected steps. In place of a step that is no call, such as the run of a sub-agent, yield those in it."""
+    """Yield expected steps. Instead of one that is not a call, such as the run of a sub-agent, yield those in it."""
     for step in steps:
         below = step.get("children") if isinstance(step, dict) else None
         if isinstance(step, dict) and step.get("stepType", CALL_TYPE) != CALL_TYPE:

@@ -88,7 +88,7 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         warnings=execution.memory_columns.get("warnings", []),
     )
     columns: RunEnd = {"status": AgentRun.Status.SUCCEEDED, "finish_reason": finish_reason}
-    # A call of a tool of the client is no answer. Experiments score themselves.
+    # A call of a tool of the client is not an answer. Experiments score themselves.
     is_answer = finish_reason != "tool-calls" and run.experiment_id is None
     if is_answer and (scoring := find_scoring(run)) is not None:
         columns["scoring"] = scoring

@@ -54,7 +54,7 @@ def submitted_facts(query: QueryDict) -> FactTexts:
 
 
 def parse_facts(text: str) -> FactTexts:
-    """Return the facts in a URL. Those that are no JSON, or that could not be stored, are ignored."""
+    """Return the facts in a URL. Those that are not JSON, or that could not be stored, are ignored."""
     try:
         # Not json.loads(), which accepts half of a surrogate pair: no page can be encoded with it.
         value = parse_typed_json(text or "{}")

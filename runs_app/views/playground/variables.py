@@ -92,7 +92,7 @@ def typed_values(texts: Mapping[str, str], configuration: JSONMapping) -> JSONOb
 
 
 def parse_text(text: str, variable: Variable) -> object:
-    """Return the value that a text stands for: one of the allowed values, or JSON if the variable is no text."""
+    """Return the value that a text stands for: one of the allowed values, or JSON if the variable is not a text."""
     for choice in variable.choices:
         if text_or_json(choice) == text:
             return choice

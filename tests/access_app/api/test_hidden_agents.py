@@ -129,7 +129,7 @@ def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, gar
 
 # --- Every route of the application
 
-# A resource is one of the caller's own realm, and a field is no row.
+# A resource is one of the caller's own realm, and a field is not a row.
 NO_IDS_OF_OTHERS = {"resource_id", "field"}
 HIDDEN_TEXT = "Two doors"  # with a space, which no random token contains
 

@@ -207,5 +207,5 @@ def test_the_user_of_a_key_for_end_users_is_an_editor_there():
 
     answer = browser(root).post(ADD, {**fields, "realm_owner": "team:support"})
 
-    assert "is no editor of support" in answer.content.decode()
+    assert "is not an editor of support" in answer.content.decode()
     assert not ApiKey.objects.exists()

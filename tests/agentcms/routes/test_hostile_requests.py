@@ -112,7 +112,7 @@ def members_of(document, operation):
 
 
 def bodies(members, is_short):
-    """Return bodies: what is no object, then each value in all members, then, in a drill, in each alone."""
+    """Return bodies: what is not an object, then each value in all members, then, in a drill, in each alone."""
     yield from RAW
     for value in VALUES:
         yield b"{" + b", ".join(b'"%s": %s' % (name.encode(), value) for name in members) + b"}"

@@ -1,4 +1,4 @@
-"""Pages on a tablet in portrait, where tables are no cards yet, and in the narrowest window."""
+"""Pages on a tablet in portrait, where tables are not cards yet, and in the narrowest window."""
 
 from typing import Any
 

@@ -122,7 +122,7 @@ def test_one_faulty_row_stores_nothing_and_each_fault_names_its_line(editor, sup
         ("i\0n\0,\0\nOne,Two\n", "csv", (1, "must not contain a NUL character. Save the file as UTF-8.")),
         ("input\rOne\rTwo\r", "csv", (1, "Save the file with line ends of Unix or Windows.")),
         (b"input\nOne\n\xff\n", "csv", (3, "This is not UTF-8.")),
-        ('{"input": 1}\n[]\n', "jsonl", (2, "This is no JSON object.")),
+        ('{"input": 1}\n[]\n', "jsonl", (2, "This is not a JSON object.")),
         ('{"input": 1}\n{"input"\n', "jsonl", (2, "The JSON cannot be read at column 9")),
         ('{"input": 1, "input": 2}\n', "jsonl", (1, "input: ")),
         ('{"input": 1, "ground_truth": 2}\n', "jsonl", (1, "ground_truth: This name is unknown. Did you mean ground")),

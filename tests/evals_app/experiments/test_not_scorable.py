@@ -110,4 +110,4 @@ def test_a_score_that_no_statistics_can_use_is_an_error(score):
         registry.remove(Kind.SCORER, "huge")
 
     assert (experiment.status, experiment.summary["scorers"]["huge"]["errors"]) == ("completed", 2)
-    assert experiment.results.first().scores[0]["error"] == "The score is no number up to 1,000,000."
+    assert experiment.results.first().scores[0]["error"] == "The score is not a number up to 1,000,000."

@@ -308,9 +308,9 @@ def test_the_model_gets_errors_in_words(call_tool, error, expected):
     ("expression", "expected"),
     [
         ("1 / 0", "The tool cannot divide by zero."),
-        ("two times three", "This is no arithmetic expression. Write one such as 2 * (3 + 4)."),
+        ("two times three", "This is not an arithmetic expression. Write one such as 2 * (3 + 4)."),
         ("9" * 199 + "*" + "9" * 199, "An expression has at most 200 characters."),
-        ("", "This is no arithmetic expression. Write one such as 2 * (3 + 4)."),
+        ("", "This is not an arithmetic expression. Write one such as 2 * (3 + 4)."),
     ],
 )
 def test_the_calculator_explains_its_errors(call_tool, expression, expected):

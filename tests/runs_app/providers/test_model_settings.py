@@ -250,8 +250,8 @@ def test_superusers_enter_allowed_settings_in_the_admin(staff):
         ("extraBody.stream", "'extraBody.stream' cannot be allowed: the application sets it. Remove it."),
         ("extra_body.messages", "'extra_body.messages' cannot be allowed: the application sets it. Remove it."),
         ("openaiTransport", "'openaiTransport' cannot be allowed: the application sets it. Remove it."),
-        ("extraHeaders", "'extraHeaders' is no setting of a provider."),
-        ('["openaiUser"]', "is no setting of a provider. Write names such as googleCachedContent"),
+        ("extraHeaders", "'extraHeaders' is not a setting of a provider."),
+        ('["openaiUser"]', "is not a setting of a provider. Write names such as googleCachedContent"),
     ],
 )
 def test_the_admin_refuses_other_names(staff, names, sentence):

@@ -144,7 +144,7 @@ def test_a_server_that_floods_us_with_requests_prolongs_no_call(hostile_url, loo
 
 
 def reject_constant(name):
-    raise AssertionError(f"{name} is no JSON.")
+    raise AssertionError(f"{name} is not JSON.")
 
 
 @pytest.mark.parametrize("name", ["nul-text", "not-finite", "huge-number", "structured-nul", "structured-deep"])

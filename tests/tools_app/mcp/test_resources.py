@@ -88,7 +88,7 @@ def test_a_list_of_resources_is_read_as_far_as_it_may_be_long(loopback, length, 
 
 
 class InvalidResourceHandler(Handler):
-    """A server whose resource is no text and no file, or a file that is not in Base64."""
+    """A server whose resource is neither a text nor a file, or a file that is not in Base64."""
 
     def outcome(self, message):
         if message["method"] != "resources/read":

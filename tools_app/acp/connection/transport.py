@@ -40,7 +40,7 @@ class LineTransport:
                 self.open_requests.release()
 
     async def receive(self) -> JSONObject | None:
-        """Return the next message, or None at the end. Lines that are no messages are left out."""
+        """Return the next message, or None at the end. Lines that are not messages are left out."""
         while (line := await self.read_line()) is not None:
             try:
                 message = json.loads(line)
