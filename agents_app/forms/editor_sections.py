@@ -34,8 +34,8 @@ from agents_app.forms.tools.background import (
     compose_background,
     mode_for_all,
 )
-from agents_app.forms.tools.knowledge import BaseRow, base_rows, compose_knowledge
-from agents_app.forms.tools.mcp import ServerRows, compose_selection, server_rows
+from agents_app.forms.tools.knowledge import BaseList, compose_knowledge, list_bases
+from agents_app.forms.tools.mcp import ToolList, compose_selection, list_mcp_tools
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
@@ -137,18 +137,18 @@ class EditorSections(forms.Form):
         return self[name].data if self.is_bound else self[name].initial
 
     @cached_property
-    def knowledge_bases(self) -> list[BaseRow]:
+    def knowledge_bases(self) -> BaseList:
         """Return the knowledge bases with the options of the agent, as submitted or stored."""
         is_sent = self.is_bound and "knowledge" in self.data
         value = compose_knowledge(self.data, self.base["knowledge"]) if is_sent else self.base["knowledge"]
-        return base_rows(value, self.agent.owner_id)
+        return list_bases(value, self.agent.owner_id, self.data.get("knowledge-search", ""))
 
     @cached_property
-    def mcp_servers(self) -> list[ServerRows]:
-        """Return the MCP servers with their tools, as submitted or stored."""
+    def mcp_tools(self) -> ToolList:
+        """Return the tools of MCP servers, as submitted or stored."""
         is_sent = self.is_bound and "mcp_clients" in self.data
         value = compose_selection(self.data, self.base["mcp_clients"]) if is_sent else self.base["mcp_clients"]
-        return server_rows(value, self.agent.owner_id)
+        return list_mcp_tools(value, self.agent.owner_id, self.data.get("mcp-search", ""))
 
     @property
     def background_rows(self) -> list[TaskToolRow]:
@@ -166,7 +166,7 @@ class EditorSections(forms.Form):
         # By the names that models have for them, as in `runs_app.building.tool_names`.
         keys += [f"workflow-{key}" for key in self.selected_keys("workflows")]
         keys += [f"agent-{key}" for key in self.selected_keys("agents")]
-        keys += [tool.key for server in self.mcp_servers for tool in server.tools if tool.is_selected]
+        keys += [tool.key for server in self.mcp_tools.servers for tool in server.tools if tool.is_selected]
         errors = self["background_inputs"].errors.as_data()
         return background_tool_rows(self.background_value[0], keys, self.data if self.is_bound else {}, errors)
 
@@ -211,10 +211,10 @@ class EditorSections(forms.Form):
     def open_sections(self) -> set[str]:
         """Return the ids of the sections in which something is set or invalid."""
         filled = {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
-        filled |= {"knowledge"} if any(row.is_selected for row in self.knowledge_bases) else set()
+        filled |= {"knowledge"} if any(row.is_selected for row in self.knowledge_bases.rows) else set()
         filled |= {"variants"} if self.variants.is_set else set()
         filled |= {"background-tasks"} if self.background_value != (None, []) else set()
-        return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_servers) else set())
+        return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_tools.servers) else set())
 
     def is_filled(self, name: str) -> bool:
         is_set = self.structured[name].is_set if name in STRUCTURED_FIELDS else bool(self[name].value())

@@ -8,6 +8,7 @@ The names of the inputs:
     knowledge-key-<key>         the keys of the filter, one input for each condition
     knowledge-operator-<key>    the operators, in the same order
     knowledge-value-<key>       the values, in the same order
+    knowledge-search            the words of the search, which is not stored
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import format_text_or_json, is_line, parse_text_or_json
+from agents_app.forms.tools.listed_rows import find_listed_rows
 from agents_app.registry import Entry, Kind, registry
 
+MAX_UNSELECTED_BASES = 50  # in the list; each takes 4 kB of the page
 CONDITION_LABELS = {
     "$eq": "is",
     "$ne": "is not",
@@ -56,6 +59,11 @@ class BaseRow:
     has_other_filter: bool  # which the inputs cannot show
 
     @property
+    def search_text(self) -> str:
+        """The words by which the search finds the base, in lower case."""
+        return base_search_text(self.key, self.entry)
+
+    @property
     def keys(self) -> tuple[str, ...]:
         return self.entry.names if self.entry else ()
 
@@ -64,12 +72,35 @@ class BaseRow:
         return [*CONDITION_LABELS.items()]
 
 
-def base_rows(value: object, owner_id: str) -> list[BaseRow]:
-    """Return the bases that agents of this owner may search, and those that a value names."""
+@dataclass(frozen=True)
+class BaseList:
+    """The bases in the list, how many more a search found, and its text."""
+
+    rows: list[BaseRow]
+    more: int
+    query: str
+
+
+def list_bases(value: object, owner_id: str, query: str = "") -> BaseList:
+    """Return the bases that a value names, and the first of this owner that match a query."""
     selected = value if isinstance(value, dict) else {}
     bases = registry.staff_entries_of(Kind.KNOWLEDGE).items()
     entries = {key: entry for key, entry in bases if entry.is_usable_by(owner_id)}
-    return [base_row(key, entries.get(key), selected.get(key)) for key in sorted({*entries, *selected})]
+    listed = find_listed_rows(
+        sorted({*entries, *selected}),
+        selected,
+        query,
+        MAX_UNSELECTED_BASES,
+        lambda key: base_search_text(key, entries.get(key)),
+    )
+    rows = [base_row(key, entries.get(key), selected.get(key)) for key in listed.keys]
+    return BaseList(rows, listed.more, query)
+
+
+def base_search_text(key: str, entry: Entry | None) -> str:
+    """Return the text of a base that a search looks at, in lower case."""
+    texts = (key, entry.title, entry.description) if entry else (key,)
+    return " ".join(texts).lower()
 
 
 def base_row(key: str, entry: Entry | None, choice: object) -> BaseRow:
@@ -98,7 +129,8 @@ def simple_conditions(value: object) -> list[Condition] | None:
 def compose_knowledge(data: FormData, base: JSONValue) -> JSONObject | None:
     """Return the value that a page sent, with the stored options that have no input."""
     stored = base if isinstance(base, dict) else {}
-    keys = dict.fromkeys(get_submitted_list(data, "knowledge-base"))
+    # The input for a key, which a page without scripts has, may be blank.
+    keys = dict.fromkeys(filter(None, get_submitted_list(data, "knowledge-base")))
     value = {key: compose_choice(data, key, stored.get(key) or {}) for key in keys}
     return value or (None if stored else base)  # an empty object stays, as null does
 

@@ -7,12 +7,14 @@ The names of the inputs:
     mcp-approval            the key of each tool whose calls need approval
     mcp-accept              the key of each changed tool whose new definition is accepted
     mcp-hash-<key>          the hash of the definition that the page showed
+    mcp-search              the words of the search, which is not stored
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
@@ -20,9 +22,11 @@ from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_p
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
+from agents_app.forms.tools.listed_rows import find_listed_rows
 from agents_app.registry import Entry, Kind, registry
 
 MAX_SEARCHED = 500  # characters of a description
+MAX_UNSELECTED_TOOLS = 200  # in the list; each takes 2 kB of the page
 
 is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 
@@ -62,10 +66,7 @@ class SelectableTool:
     @property
     def search_text(self) -> str:
         """The words by which the search finds the tool, in lower case."""
-        texts = [self.key]
-        if self.entry:
-            texts += [self.entry.server_title, self.entry.title, self.entry.description[:MAX_SEARCHED]]
-        return " ".join(texts).lower()
+        return tool_search_text(self.key, self.entry)
 
     @property
     def schema_text(self) -> str:
@@ -74,10 +75,11 @@ class SelectableTool:
 
 @dataclass(frozen=True)
 class ServerRows:
-    """A server with its tools."""
+    """A server with those of its tools that are in the list. `tool_count` is the number of all its tools."""
 
     key: str
     tools: list[SelectableTool]
+    tool_count: int
 
     @property
     def title(self) -> str:
@@ -94,21 +96,47 @@ class ServerRows:
         return any(tool.is_selected and (tool.problem or tool.same_name) for tool in self.tools)
 
 
-def server_rows(value: object, owner_id: str) -> list[ServerRows]:
-    """Return the servers that agents of this owner may use, and those that a value names."""
+@dataclass(frozen=True)
+class ToolList:
+    """The servers in the list, how many more tools a search found, and its text."""
+
+    servers: list[ServerRows]
+    more: int
+    query: str
+
+
+def list_mcp_tools(value: object, owner_id: str, query: str = "") -> ToolList:
+    """Return the tools that a value names, and the first that agents of this owner may use and that match a query."""
     selected = {tool.key: tool for tool in selected_tools(value)}
     entries = {
         key: entry
         for key, entry in registry.staff_entries_of(Kind.MCP_TOOL).items()
         if entry.is_usable_by(owner_id) and (key in selected or not entry.unavailable_reason)
     }
+    keys = sorted({*entries, *selected})
+    listed = find_listed_rows(
+        keys, selected, query, MAX_UNSELECTED_TOOLS, lambda key: tool_search_text(key, entries.get(key))
+    )
     same_names = find_same_names((tool.reference for tool in selected.values()), owner_id)
     servers: dict[str, list[SelectableTool]] = {}
-    for key in sorted({*entries, *selected}):
-        server = key.partition("_")[0]
+    for key in listed.keys:
         row = tool_row(key, entries.get(key), selected.get(key), owner_id)
-        servers.setdefault(server, []).append(replace(row, same_name=same_names.get(key, "")))
-    return [ServerRows(server, tools) for server, tools in servers.items()]
+        servers.setdefault(server_of(key), []).append(replace(row, same_name=same_names.get(key, "")))
+    counts = Counter(map(server_of, keys))
+    rows = [ServerRows(server, tools, counts[server]) for server, tools in servers.items()]
+    return ToolList(rows, listed.more, query)
+
+
+def server_of(key: str) -> str:
+    return key.partition("_")[0]
+
+
+def tool_search_text(key: str, entry: Entry | None) -> str:
+    """Return the text of a tool that a search looks at, in lower case."""
+    texts = [key]
+    if entry:
+        texts += [entry.server_title, entry.title, entry.description[:MAX_SEARCHED]]
+    return " ".join(texts).lower()
 
 
 def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner_id: str) -> SelectableTool:
@@ -124,7 +152,8 @@ def compose_selection(data: FormData, base: JSONValue) -> JSONObject | None:
     approved, accepted = {*get_submitted_list(data, "mcp-approval")}, {*get_submitted_list(data, "mcp-accept")}
     # A stored server without tools has no row, so it stays, or a form that nobody changed would have a change.
     value: JSONObject = {key: {**choice, "tools": {}} for key, choice in servers.items() if choice.get("tools") == {}}
-    selected = dict.fromkeys(get_submitted_list(data, "mcp-tool"))
+    # The input for a key, which a page without scripts has, may be blank.
+    selected = dict.fromkeys(filter(None, get_submitted_list(data, "mcp-tool")))
     for key in selected:
         # A stored key is not divided: the API accepts an underscore in the key of a server that does not exist.
         tool = stored.get(key)

@@ -1,4 +1,5 @@
-// A search that leaves only the items of a list that contain each of its words. Without scripts the whole list is shown.
+// A search that leaves only the items of a list that contain each of its words. Without scripts all items are shown.
+// If the page has no room for the whole list, the field also requests the items that match.
 
 (() => {
   "use strict";
@@ -17,8 +18,11 @@
     if (event.key !== "Escape" || !event.target.value) return;
     event.preventDefault();
     event.target.value = "";
-    filter(event.target);
+    event.target.dispatchEvent(new Event("input", { bubbles: true }));
   });
+
+  // The server shows what is selected too, as the form has to send it.
+  addEventListener("htmx:after:swap", () => findAll("[data-filter]").filter((field) => field.value).forEach(filter));
 
   function filter(field) {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -26,9 +30,9 @@
     const items = findAll("[data-filter-item]", list);
     items.forEach((item) => (item.hidden = !words.every((word) => item.dataset.filterItem.includes(word))));
     findAll("[data-filter-group]", list).forEach((group) => showMatches(group, words.length > 0));
-    const count = items.filter((item) => !item.hidden).length;
+    const count = items.filter((item) => !item.hidden).length + Number(find("[data-filter-more]", list)?.dataset.filterMore || 0);
     const status = find("[data-filter-status]", field.closest("[data-filter-field]"));
-    status.textContent = words.length ? `${formatCount(count, "tool")} found` : "";
+    status.textContent = words.length ? `${formatCount(count, field.dataset.noun)} found` : "";
   }
 
   // A group opens while it has matches. Afterwards it is as it was.

@@ -4,16 +4,16 @@
   "use strict";
 
   const { find, findAll, listen, csrfToken, isChanged, markSaved, showChanged, updateRows, encodeValues } = agentcms;
-  const RENDERED = "fieldset[data-structured], fieldset.picker-field";
+  const RENDERED = "fieldset[data-structured], fieldset.picker-field, #mcp-servers, #knowledge-bases";
 
-  // --- another view: the names of the inputs change, but not what they mean
+  // --- another view, and other rows of a search: the inputs change, but not what they mean
 
   const unchanged = new WeakSet();
-  const isViewButton = (element) => element?.matches?.("[data-structured] [hx-post]");
+  const rendersAgain = (element) => element?.matches?.("[data-structured] [hx-post], [data-filter][hx-post]");
 
   listen("htmx:before:request", (event) => {
-    const button = event.detail.ctx.sourceElement;
-    if (isViewButton(button) && !isChanged(button.form)) unchanged.add(button.form);
+    const control = event.detail.ctx.sourceElement;
+    if (rendersAgain(control) && !isChanged(control.form)) unchanged.add(control.form);
   });
   addEventListener("htmx:after:swap", () => {
     const form = find("form[data-fields-url]");

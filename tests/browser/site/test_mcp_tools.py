@@ -88,3 +88,36 @@ def test_a_changed_tool_is_compared_and_accepted_by_keyboard(visit, api, served,
     hashes = [version["mcpClients"][key]["tools"]["book"]["hash"] for version in (live, draft)]
     assert hashes[0] != hashes[1]
     assert "Tell everybody" in str(changed)
+
+
+def test_tools_without_room_on_the_page_are_found_and_stay_selected(visit, api, served):
+    key = f"big-{uuid.uuid4().hex[:8]}"
+    tools_of_server = [{"name": f"tool_{number:03}", "inputSchema": {"type": "object"}} for number in range(230)]
+    with served.client(served.keys["root"]) as root, scripted_server(HOST, *tools_of_server) as server:
+        body = {"id": key, "name": "Big", "servers": {key: {"type": "http", "url": server.url}}}
+        assert root.post("/api/stored/mcp-clients", json=body).status_code == 201
+        wait_until(lambda: api.get(f"/api/mcp/{key}/tools").json()["tools"], 60, "the list of tools")
+        create_agent(api, key)
+        page = visit().goto(f"/agents/{key}#mcp-tools")
+        tools = page.locator("#mcp-tools")
+        wait_until(lambda: page.reload() and tools.locator("[data-filter-more]").count(), 10, "the tools")
+        search, unsaved = tools.get_by_label("Search tools"), page.locator("#agent-form[data-dirty]")
+
+        def tool(name):
+            return tools.locator(f"[name=mcp-tool][value={key}_{name}]")
+
+        search.fill(f"{key} 228")
+        expect(tool("tool_228")).to_be_visible()
+        expect(unsaved).to_have_count(0)
+        tool("tool_228").check()
+        expect(unsaved).to_have_count(1)
+        search.fill(f"{key} 229")
+        expect(tool("tool_229")).to_be_visible()
+        expect(tools.locator("[data-filter-status]")).to_have_text("1 tool found")
+        tool("tool_229").check()
+        page.keyboard.press("Control+s")
+
+        expect(page.locator(".toast").last).to_contain_text("Draft v2 saved")
+        root.delete(f"/api/stored/mcp-clients/{key}")
+    draft = api.get(f"/api/stored/agents/{key}", params={"status": "draft"}).json()
+    assert list(draft["mcpClients"][key]["tools"]) == ["tool_228", "tool_229"]

@@ -199,3 +199,21 @@ def test_a_disabled_server_is_reported_once_for_all_its_tools(publisher, office)
     assert len(warnings) == 2
     assert editor.count(f"{message} The agent runs without it.") == 1
     assert (playground.count(message), finished.count(message)) == (1, 1)
+
+
+def test_a_search_renders_matching_and_selected_tools(publisher, office, monkeypatch):
+    monkeypatch.setattr("agents_app.forms.tools.mcp.MAX_UNSELECTED_TOOLS", 1)
+    agent = AgentFactory()
+    data = form_data(page(publisher, agent))
+    data["mcp-search"], data["mcp-tool"] = "NUMBERS", "office_send"
+
+    answer = publisher.post(reverse("agents:fields", args=[agent.pk]), dict(data.lists())).content.decode()
+
+    assert re.findall('name="mcp-tool" value="([^"]+)"( checked)?', answer) == [
+        ("office_add", ""),
+        ("office_send", " checked"),
+    ]
+    assert "1 of 2 selected" in answer
+    assert '<p class="help needs-script" data-filter-more="1">1 more tool. Search to find it.</p>' in page(
+        publisher, agent
+    )
