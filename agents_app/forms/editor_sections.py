@@ -34,8 +34,8 @@ from agents_app.forms.tools.background import (
     compose_background,
     mode_for_all,
 )
-from agents_app.forms.tools.knowledge import BaseList, compose_knowledge, list_bases
-from agents_app.forms.tools.mcp import ToolList, compose_selection, list_mcp_tools
+from agents_app.forms.tools.knowledge import BaseList, build_base_list, compose_knowledge
+from agents_app.forms.tools.mcp import ToolList, build_tool_list, compose_selection
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
@@ -141,14 +141,14 @@ class EditorSections(forms.Form):
         """Return the knowledge bases with the options of the agent, as submitted or stored."""
         is_sent = self.is_bound and "knowledge" in self.data
         value = compose_knowledge(self.data, self.base["knowledge"]) if is_sent else self.base["knowledge"]
-        return list_bases(value, self.agent.owner_id, self.data.get("knowledge-search", ""))
+        return build_base_list(value, self.agent.owner_id, self.data.get("knowledge-search", ""))
 
     @cached_property
     def mcp_tools(self) -> ToolList:
         """Return the tools of MCP servers, as submitted or stored."""
         is_sent = self.is_bound and "mcp_clients" in self.data
         value = compose_selection(self.data, self.base["mcp_clients"]) if is_sent else self.base["mcp_clients"]
-        return list_mcp_tools(value, self.agent.owner_id, self.data.get("mcp-search", ""))
+        return build_tool_list(value, self.agent.owner_id, self.data.get("mcp-search", ""))
 
     @property
     def background_rows(self) -> list[TaskToolRow]:

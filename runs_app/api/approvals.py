@@ -66,9 +66,7 @@ class SuspendedRunsView(JSONView):
             "suspended_at__gte": since,
             "suspended_at__lte": end_of_millisecond(until) if until else None,
         }
-        runs = AgentRun.objects.for_user(request.user).filter(
-            agent_key=agent_id, parent=None, status=AgentRun.Status.SUSPENDED, suspended_at__isnull=False
-        )
+        runs = AgentRun.objects.for_user(request.user).suspended().filter(agent_key=agent_id, parent=None)
         if not has_role_everywhere(request.user, Role.VIEWER):
             runs = runs.filter(owner_id__in=owner_ids_for(request.user))  # former members see no calls
         runs = runs.filter(**{name: value for name, value in filters.items() if value is not None})

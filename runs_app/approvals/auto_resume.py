@@ -82,12 +82,10 @@ def answer_question(
 def find_question(agent: ResolvedAgent, user: User, thread: str, resource: str) -> tuple[AgentRun, PendingCall] | None:
     """Return the only run of a conversation that waits for data, with its only call, or None."""
     caller = memory_caller(user)
-    runs = AgentRun.objects.filter(
+    runs = AgentRun.objects.suspended().filter(
         requested_by=user,
         agent_key=agent.id,
         parent=None,
-        status=AgentRun.Status.SUSPENDED,
-        suspended_at__isnull=False,  # the condition of the small index of waiting runs
         thread__in=Thread.objects.for_caller(caller).filter(key=thread),  # keys of a user may serve several realms
         thread__resource_key=caller.resource_to_write(resource),
         resource=F("thread__resource"),  # a run that waited while its thread was transferred is that of another person

@@ -153,7 +153,7 @@ def cancel_abandoned_children() -> None:
     The parent cancels them after its end is committed. They remain if its process dies in between. An unexpected error
     with one of them holds up no others.
     """
-    waiting = AgentRun.objects.filter(status=AgentRun.Status.SUSPENDED)
+    waiting = AgentRun.objects.suspended()
     executed = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, cancel_requested_at=None)
     for runs in (waiting, executed):
         abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)

@@ -80,6 +80,11 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         """Filter to unfinished runs whose process has died."""
         return self.leased().filter(lease_until__lt=Now())  # the clocks of two machines may differ
 
+    def suspended(self) -> Self:
+        """Filter to the runs that wait for people."""
+        # Its time is the condition of the small index of these runs. Without it, a query reads all runs.
+        return self.filter(status=self.model.Status.SUSPENDED, suspended_at__isnull=False)
+
     def queued(self) -> Self:
         """Filter to the durable runs that wait for a process."""
         return self.filter(status=self.model.Status.QUEUED, is_durable=True, finished_at=None, suspended_at=None)

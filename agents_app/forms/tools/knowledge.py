@@ -81,7 +81,7 @@ class BaseList:
     query: str
 
 
-def list_bases(value: object, owner_id: str, query: str = "") -> BaseList:
+def build_base_list(value: object, owner_id: str, query: str = "") -> BaseList:
     """Return the bases that a value names, and the first of this owner that match a query."""
     selected = value if isinstance(value, dict) else {}
     bases = registry.staff_entries_of(Kind.KNOWLEDGE).items()

@@ -105,7 +105,7 @@ class ToolList:
     query: str
 
 
-def list_mcp_tools(value: object, owner_id: str, query: str = "") -> ToolList:
+def build_tool_list(value: object, owner_id: str, query: str = "") -> ToolList:
     """Return the tools that a value names, and the first that agents of this owner may use and that match a query."""
     selected = {tool.key: tool for tool in selected_tools(value)}
     entries = {

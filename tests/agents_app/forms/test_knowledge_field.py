@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.forms.tools.knowledge import compose_knowledge, list_bases
+from agents_app.forms.tools.knowledge import build_base_list, compose_knowledge
 
 STORED = {"handbook": {"filter": {"audience": "staff"}, "topK": 3}}
 
@@ -40,7 +40,7 @@ def test_blank_inputs_remove_the_filter_and_the_number_of_passages():
 @pytest.mark.django_db
 def test_a_value_of_several_lines_stays_as_it_is_stored():
     stored = {"handbook": {"filter": {"audience": "staff\nguests"}}}
-    (row,) = list_bases(stored, "").rows
+    (row,) = build_base_list(stored, "").rows
     sent = {"knowledge": "shown", "knowledge-base": ["handbook"], "knowledge-top-handbook": row.top_k}
     for part in ("key", "operator", "value"):  # as a browser sends them, on one line
         values = [getattr(condition, part).replace("\n", "") for condition in row.conditions]

@@ -26,7 +26,7 @@ def keys_of(tool_list):
 
 
 def test_the_first_tools_are_listed_with_the_number_of_the_others(tools):
-    result = mcp.list_mcp_tools({}, "")
+    result = mcp.build_tool_list({}, "")
 
     assert keys_of(result) == tools[:3]
     assert result.more == 2
@@ -39,22 +39,22 @@ def test_the_first_tools_are_listed_with_the_number_of_the_others(tools):
 def test_selected_tools_are_listed_beside_the_room_for_others(tools):
     value = {"shop": {"tools": {"reserve": {}, "stock": {}}}}
 
-    result = mcp.list_mcp_tools(value, "")
+    result = mcp.build_tool_list(value, "")
 
     assert keys_of(result) == tools
     assert result.more == 0
 
 
 def test_a_search_lists_matches_and_what_is_selected(tools):
-    result = mcp.list_mcp_tools({"desk": {"tools": {"book": {}}}}, "", "about SHOP st")
+    result = mcp.build_tool_list({"desk": {"tools": {"book": {}}}}, "", "about SHOP st")
 
     assert keys_of(result) == ["desk_book", "shop_stock"]
     assert (result.more, result.query) == (0, "about SHOP st")
 
 
 def test_a_search_without_matches_lists_what_is_selected(tools):
-    assert keys_of(mcp.list_mcp_tools({"desk": {"tools": {"book": {}}}}, "", "nothing")) == ["desk_book"]
-    assert keys_of(mcp.list_mcp_tools({}, "", "nothing")) == []
+    assert keys_of(mcp.build_tool_list({"desk": {"tools": {"book": {}}}}, "", "nothing")) == ["desk_book"]
+    assert keys_of(mcp.build_tool_list({}, "", "nothing")) == []
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def bases(monkeypatch):
 
 
 def test_the_first_knowledge_bases_are_listed_with_the_selected_ones(bases):
-    result = knowledge.list_bases({"d": {}}, "")
+    result = knowledge.build_base_list({"d": {}}, "")
 
     assert [(row.key, row.is_selected) for row in result.rows] == [("a", False), ("b", False), ("d", True)]
     assert result.more == 1
 
 
 def test_a_search_lists_matching_knowledge_bases(bases):
-    result = knowledge.list_bases({"d": {}}, "", "ABOUT c")
+    result = knowledge.build_base_list({"d": {}}, "", "ABOUT c")
 
     assert [row.key for row in result.rows] == ["c", "d"]
     assert result.more == 0

@@ -1,5 +1,7 @@
 """Unfinished runs are found by an index, however many finished runs there are."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -31,8 +33,9 @@ def finished_runs():
         lambda: leases.renew("here", [AgentRun().pk]),
         lambda: cancel_requested_ids(holder="here"),
         lambda: run_ends.end_lost_runs(),
+        lambda: run_ends.cancel_abandoned_children(),
     ],
-    ids=["unfinished runs", "limits", "renewed leases", "cancel requests", "expired leases"],
+    ids=["unfinished runs", "limits", "renewed leases", "cancel requests", "expired leases", "abandoned children"],
 )
 def test_unfinished_runs_are_found_by_an_index(finished_runs, query, django_assert_max_num_queries):
     with django_assert_max_num_queries(4) as captured:
@@ -44,4 +47,6 @@ def test_unfinished_runs_are_found_by_an_index(finished_runs, query, django_asse
         assert len(statements) in (1, 2)
         for statement in statements:
             cursor.execute(f"{plan} {statement}")
-            assert "index" in str(cursor.fetchall()).lower()
+            steps = str(cursor.fetchall()).lower()
+            assert "index" in steps
+            assert not re.search(r"(seq scan on|scan) runs_app_agentrun(?! \w+ using| using)", steps)
