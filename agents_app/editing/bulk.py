@@ -28,6 +28,7 @@ from agents_app.editing.version_refusals import MoveRefused
 from agents_app.models import Agent, AgentQuerySet
 
 MAX_SELECTED_AGENTS = 200  # in one action
+NOTHING_SELECTED_MESSAGE = "Select at least one agent."
 BUSY_MESSAGE = "Another change holds it up. Try again."
 
 

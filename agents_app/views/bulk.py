@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
@@ -32,7 +33,10 @@ BULK_ACTIONS = {
 def run_action(request: HttpRequest) -> HttpResponse:
     """Run an action on the selected agents and show the results. Archiving and deleting ask for confirmation first."""
     name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
-    if name not in BULK_ACTIONS or not ids:
+    if name not in BULK_ACTIONS:
+        return redirect("agents:list")
+    if not ids:
+        messages.error(request, bulk.NOTHING_SELECTED_MESSAGE)
         return redirect("agents:list")
     if name in ("archive", "delete"):
         return confirm_and_run(request, name, ids)

@@ -21,7 +21,7 @@ from access_app.role import Role, RoleRequired
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agents_app.configuration.sub_agents import CircularReference
-from agents_app.editing.bulk import MAX_SELECTED_AGENTS, BulkResult
+from agents_app.editing.bulk import MAX_SELECTED_AGENTS, NOTHING_SELECTED_MESSAGE, BulkResult
 from agents_app.forms.actions import RestoreDeletedForm, TypedForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
@@ -83,6 +83,7 @@ def restore_selected(request: HttpRequest) -> HttpResponse:
     """Restore the selected agents under their own IDs, and show the result of each."""
     ids = [*dict.fromkeys(request.POST.getlist("deleted"))][:MAX_SELECTED_AGENTS]
     if not ids:
+        messages.error(request, NOTHING_SELECTED_MESSAGE)
         return redirect("agents:trash")
     return render_results(request, "Restored", [restore_one(request, deleted_id) for deleted_id in ids])
 

@@ -24,7 +24,7 @@ from agentcms.errors import ApiError
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.template_context import TemplateContext
 from agentcms.web.uploads import accepts_upload
-from agents_app.editing.bulk import MAX_SELECTED_AGENTS
+from agents_app.editing.bulk import MAX_SELECTED_AGENTS, NOTHING_SELECTED_MESSAGE
 from agents_app.views.access import GET_POST, visible_agents
 from jobs_app.download_rights import require_owners_of_file
 from jobs_app.limits import require_free_job, used_bytes
@@ -102,6 +102,7 @@ def export(request: HttpRequest) -> HttpResponse:
         # PostgreSQL refuses a NUL in a text.
         agent_ids = [agent_id.replace("\0", "") for agent_id in short]
     elif "selected" in request.POST:
+        messages.error(request, NOTHING_SELECTED_MESSAGE)
         return redirect("agents:list")
 
     try:

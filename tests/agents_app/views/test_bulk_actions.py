@@ -26,6 +26,20 @@ def test_duplicates_begin_with_the_live_version(editor, agent):
     assert Agent.objects.get(pk=f"{agent.pk}-copy").name == "Concierge"
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (SELECTED, {"act": "delete", "sure": "yes"}),
+        (reverse("agents:restore_selected"), {}),
+        (reverse("exchange:export"), {"selected": "yes"}),
+    ],
+)
+def test_an_action_without_a_selection_says_so(publisher, agent, path, fields):
+    page = publisher.post(path, fields, follow=True).content.decode()
+
+    assert "Select at least one agent." in page
+
+
 def test_each_row_has_its_result():
     person = member(Role.PUBLISHER, "support")
     MembershipFactory(user=person, owner_id="newsroom", role=Role.VIEWER)
