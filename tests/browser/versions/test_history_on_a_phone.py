@@ -60,3 +60,14 @@ def test_the_status_of_an_activation_stands_beside_its_versions(visit: Any, agen
     versions, chip = (head.locator(part).last.bounding_box() for part in (".version", ".chip"))
 
     assert abs(versions["y"] + versions["height"] / 2 - chip["y"] - chip["height"] / 2) < 4
+
+
+def test_the_choices_of_a_comparison_are_legible_at_400_percent(visit: Any, agent: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 320, "height": 640})
+
+    page = visitor.goto(f"/agents/{agent}/versions/compare?from=1&to=2")
+
+    widths = page.locator(".compare-choice").evaluate_all("choices => choices.map(choice => choice.offsetWidth)")
+    assert min(widths) >= 104
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
