@@ -423,3 +423,16 @@ def test_only_the_input_of_an_item_is_not_optional(client, editor):
 
     labels = re.findall(r"<label [^>]*>([^<]*)(<span class=\"optional\">)?", page)
     assert {"Input", "Calls without a mock"} == {label.strip() for label, optional in labels if not optional} - {""}
+
+
+def test_a_dataset_that_is_used_names_its_gates(client, publisher, support):
+    gate = {"dataset": support, "scorer": "exact", "minimum": 0.5, "owner_id": "support"}
+    for agent in ({"id": "clerk", "name": "Clerk", "owner_id": "support"}, {"id": "spy", "owner_id": "secret"}):
+        ReleaseGate.objects.create(agent=AgentFactory(**agent), **gate)
+    ReleaseGate.objects.create(**gate)
+
+    page = text(client.get(f"{ONE}/delete", headers=HTMX))
+
+    assert '<a href="/agents/clerk/quality" dir="auto">Clerk</a>' in page
+    assert "all agents of" in page
+    assert "spy" not in page
