@@ -13,6 +13,7 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 
 from agents_app.configuration.json_issues import issues_by_schema
+from agents_app.configuration.schema import Issue
 from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_briefly
@@ -39,18 +40,23 @@ async def reject_unfit_answer(ctx: RunContext[RunDeps], answer: object) -> None:
 
     pydantic-ai only checks that it is an object. Raise ModelRetry, or RunError if it is the last attempt.
     """
-    output = ctx.deps.options.get(STRUCTURED_OUTPUT)
-    if output is None or not isinstance(answer, dict) or ctx.partial_output:
-        return
-    # In a thread: the schema of a caller may take long, and the event loop executes other runs.
-    schema = inline_references(output["schema"])
-    issues = await run_briefly(issues_by_schema, to_storable_json(answer), schema, "")
+    issues = [] if ctx.partial_output else await find_answer_issues(ctx.deps.options, answer)
     if not issues:
         return
     texts = [f"{field}: {message}" if field else message for field, message in issues[:MAX_REPORTED_ISSUES]]
     if ctx.last_attempt:
         raise RunError(f"The answer of the model does not fit the schema. {' '.join(texts)}", "unfit_answer")
     raise ModelRetry(f"The answer does not fit the schema. {' '.join(texts)}")
+
+
+async def find_answer_issues(options: Options, answer: object) -> list[Issue]:
+    """Return why an object does not fit the schema of a run with these options, as fields with messages."""
+    output = options.get(STRUCTURED_OUTPUT)
+    if output is None or not isinstance(answer, dict):
+        return []
+    # In a thread: the schema of a caller may take long, and the event loop executes other runs.
+    schema = inline_references(output["schema"])
+    return await run_briefly(issues_by_schema, to_storable_json(answer), schema, "")
 
 
 def calls_tools(calls: Iterable[ToolCallPart]) -> bool:

@@ -28,9 +28,12 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
+from runs_app.building.structured_output import calls_tools, find_answer_issues
+from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_briefly
 from runs_app.events.recorder import CACHE_HIT, reports_finish_reason
+from runs_app.requests.options import Options
 from runs_app.response_cache.flights import Flight, flight_of
 from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key
 from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, has_call_options, merge_cache_options
@@ -46,6 +49,7 @@ from runs_app.response_cache.store import (
 
 POLL_INTERVAL = 0.05  # seconds between reads of an answer for which another request has asked
 MAX_WAIT = 120  # seconds for the answer to an equal request
+KINDS = (TextPart, ThinkingPart, ToolCallPart)  # of the parts of an answer that may be stored
 RENEW_INTERVAL = 5.0  # seconds; see LOCK_SECONDS
 
 
@@ -114,7 +118,7 @@ class CachedModel(WrapperModel):
             key = cache_key(deps, options, self.capability.identity, request)
         except NotCacheable:
             return None
-        return Lookup(key, options, self.capability.requires_finish_reason)
+        return Lookup(key, options, self.capability.requires_finish_reason, deps.options)
 
 
 def is_cacheable_run(deps: RunDeps) -> bool:
@@ -132,6 +136,7 @@ class Lookup:
     key: str
     options: CacheOptions
     requires_finish_reason: bool
+    run_options: Options
     stored: str = ""  # the JSON text of the answer that was stored
 
     @asynccontextmanager
@@ -187,7 +192,7 @@ class Lookup:
 
     async def store(self, response: ModelResponse) -> None:
         """Store a complete answer."""
-        if self.is_storable(response):
+        if self.is_storable(response) and await self.fits_schema(response):
             text = ModelMessagesTypeAdapter.dump_json([response]).decode()
             if await run_briefly(store_answer, self.key, text, self.options.seconds):
                 self.stored = text
@@ -196,12 +201,26 @@ class Lookup:
         """Return whether an answer is complete and may be repeated. A repeated tool call would act again."""
         if response.state != "complete" or (self.requires_finish_reason and not reports_finish_reason(response)):
             return False
-        kinds: tuple[type, ...] = (TextPart, ThinkingPart)
-        reasons: tuple[str | None, ...] = ("stop", None)
-        if self.options.stores_tool_calls:
-            kinds, reasons = (*kinds, ToolCallPart), (*reasons, "tool_call")
+        calls = response.tool_calls
+        # The object of a structured answer is written as a call too, but repeating it changes nothing.
+        if calls_tools(calls) and not self.options.stores_tool_calls:
+            return False
+        reasons = ("stop", None, "tool_call") if calls else ("stop", None)
         has_text = any(not isinstance(part, TextPart) or part.content for part in response.parts)
-        return has_text and response.finish_reason in reasons and all(isinstance(p, kinds) for p in response.parts)
+        return has_text and response.finish_reason in reasons and all(isinstance(p, KINDS) for p in response.parts)
+
+    async def fits_schema(self, response: ModelResponse) -> bool:
+        """Return whether the object in an answer fits the schema of its run. Else the run asks again or fails."""
+        for call in response.tool_calls:
+            if call.tool_name != OUTPUT_TOOL:
+                continue
+            try:
+                answer = call.args_as_dict()
+            except (ValueError, AssertionError):  # no JSON, or no object
+                return False
+            if await find_answer_issues(self.run_options, answer):
+                return False
+        return True
 
 
 def parse_answer(text: str) -> ModelResponse | None:

@@ -135,8 +135,6 @@ def test_a_streamed_call_gets_the_answer_that_was_generated(editor, requests, ag
 
 
 def test_another_schema_of_the_answer_misses(editor, requests, agent):
-    agent.edit({"input_processors": [{"key": "response-cache", "tools": True}]})
-
     def ask(**properties):
         schema = {"type": "object", "properties": properties}
         return editor.post(GENERATE, {"messages": "Hello", "structuredOutput": {"schema": schema}}).body["object"]
@@ -146,6 +144,20 @@ def test_another_schema_of_the_answer_misses(editor, requests, agent):
     ask(number={"type": "number"})
 
     assert len(requests) == 2
+
+
+@pytest.mark.parametrize("cached", [{}, {"tools": True}], ids=["text alone", "tool calls too"])
+def test_an_object_that_does_not_fit_is_not_stored(editor, requests, agent, cached):
+    """Otherwise each repeated request would fail until the answer expires."""
+    agent.edit({"input_processors": [{"key": "response-cache", **cached}]})
+    schema = {"type": "object", "properties": {"number": {"type": "string"}}}
+    body = {"messages": "Hello", "structuredOutput": {"schema": schema}}
+
+    assert editor.post(GENERATE, body).status_code == 424
+    first_requests = len(requests)
+    assert editor.post(GENERATE, body).status_code == 424
+
+    assert len(requests) == 2 * first_requests
 
 
 @pytest.mark.parametrize("change", ["key", "address"])
