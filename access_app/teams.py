@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 
 from access_app.caller import Caller
 from access_app.models import Membership
@@ -48,6 +49,13 @@ def highest_role(user: Caller) -> Role | None:
 def managed_owners(user: Caller) -> list[str]:
     """Return the owners whose members the user manages."""
     return known_owners(user, Role.MANAGER)
+
+
+def managed_memberships(user: Caller) -> QuerySet[Membership]:
+    """Return the memberships that the user manages."""
+    if has_role_everywhere(user, Role.MANAGER):
+        return Membership.objects.all()
+    return Membership.objects.filter(owner_id__in=owner_ids_for(user, Role.MANAGER))
 
 
 def can_be_owner(owner_id: str) -> bool:

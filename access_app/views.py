@@ -30,7 +30,7 @@ from access_app.members import change_role, last_manager_message, remove_member
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for, require_role
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import can_be_offered, can_be_owner, managed_owners
+from access_app.teams import can_be_offered, can_be_owner, managed_memberships, managed_owners
 from agentcms.db.text_conditions import contains_text
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
@@ -298,8 +298,7 @@ def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
 def managed_membership(request: HttpRequest, membership_id: int) -> Membership:
     """Return a membership of a team that the user manages, or raise Http404."""
     # One of another team is a 404, so that the answer does not show whether it exists.
-    memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
-    return get_object_or_404(memberships, pk=membership_id)
+    return get_object_or_404(managed_memberships(request.user).select_related("user"), pk=membership_id)
 
 
 def return_to_team(request: HttpRequest, owner_id: str) -> HttpResponse:

@@ -48,6 +48,7 @@ def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: object) -> No
 
 def wake_after_deletion(thread_id: int) -> None:
     """Start the next run of a thread whose active run was deleted: other agents have signals there, too."""
+    # A transaction of its own, because it locks the thread: that of the deletion has locked agents before.
     with transaction.atomic():
         if (run := start_next_run_of_thread(thread_id)) is not None:
             note_woken_run(run)

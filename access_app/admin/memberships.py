@@ -23,18 +23,11 @@ from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.members import gone_messages, lock_managed_teams, lock_teams, reject_loss_of_managers
 from access_app.models import Membership
-from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
+from access_app.permissions import has_role, has_role_somewhere
 from access_app.role import Role
-from access_app.teams import can_be_owner
+from access_app.teams import can_be_owner, managed_memberships
 
 User = get_user_model()
-
-
-def managed_memberships(user: Caller) -> QuerySet[Membership]:
-    """Return the memberships that the user manages."""
-    if has_role_everywhere(user, Role.MANAGER):
-        return Membership.objects.all()
-    return Membership.objects.filter(owner_id__in=owner_ids_for(user, Role.MANAGER))
 
 
 def reject_changed_rights(user: Caller, memberships: Sequence[Membership], new_owners: Sequence[str] = ()) -> None:

@@ -112,6 +112,7 @@ def restore_one(request: HttpRequest, deleted_id: str) -> BulkResult:
 def restore_visible(request: HttpRequest, deleted: DeletedAgent) -> BulkResult:
     """Restore an agent that the user may see, in a transaction of its own."""
     try:
+        # The lock comes first: of two users who restore an agent at once, the second one gets the 404 below.
         with transaction.atomic():
             agent = trash.restore_locked(lock_deleted_agent(request, deleted.pk, Role.PUBLISHER))
     except Http404:  # somebody restored or purged it since the query above

@@ -62,7 +62,7 @@ def gates_by_ids(agent_id: str, owner_id: str) -> QuerySet[ReleaseGate]:
     return gates.filter(Q(agent=agent_id) | Q(agent=None, owner_id=owner_id))
 
 
-class Checked(NamedTuple):
+class CheckedVersion(NamedTuple):
     """A version of an agent, and the gates that it must meet."""
 
     agent: Agent
@@ -81,7 +81,7 @@ class SharedEvidence(NamedTuple):
 class Evidence:
     """The experiments that the gates of an agent look at for a version, read once for all of them."""
 
-    def __init__(self, checked: Checked, rows: SharedEvidence) -> None:
+    def __init__(self, checked: CheckedVersion, rows: SharedEvidence) -> None:
         agent, version, gates = checked
         self.version_hash, self.live_hash = version.snapshot_hash, live_hash_of(checked)
         hashes, datasets = {self.version_hash, self.live_hash}, {gate.dataset_id for gate in gates}
@@ -165,14 +165,14 @@ def tested_dataset_version(gate: ReleaseGate) -> int:
     return gate.dataset_version if gate.dataset_version is not None else gate.dataset.version
 
 
-def live_hash_of(checked: Checked) -> str:
+def live_hash_of(checked: CheckedVersion) -> str:
     """Return the hash of the live version if a gate compares with it, or a blank text."""
     needs_live = any(gate.statistic == Statistic.DIFFERENCE for gate in checked.gates)
     live = checked.agent.active_version if needs_live else None
     return live.snapshot_hash if live is not None else ""
 
 
-def find_evidence(checked: Sequence[Checked]) -> SharedEvidence:
+def find_evidence(checked: Sequence[CheckedVersion]) -> SharedEvidence:
     """Return what the gates of several agents look at, by few queries for any number of agents."""
     gates = [gate for move in checked for gate in move.gates]
     # By their content: a version that equals a tested one, such as a restored one, needs no other experiment.
@@ -227,7 +227,7 @@ def check_all_gates(
 
     The number of queries is that of one agent.
     """
-    checked = [Checked(*move) for move in moves]
+    checked = [CheckedVersion(*move) for move in moves]
     rows = find_evidence(checked)
     evidence = {move.agent.pk: Evidence(move, rows) for move in checked}
     return {

@@ -142,7 +142,8 @@ def find_by_words(caller: MemoryCaller, thread: Thread | None, resource: str, qu
         threads = Thread.objects.filter(pk=thread.pk)
     else:
         threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
-    rows = [*matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]]
+    messages = filter_by_words(threads, query.text).select_related("thread").order_by("-created_at", "-pk")
+    rows = [*messages[: query.limit]]
     around = load_surroundings(rows, before, after)
     # Every hit has all words, so all have the best score.
     return message_bodies([RecalledMessage(row, 0, 1, *around[row.pk]) for row in rows])
@@ -174,7 +175,7 @@ def read_option(options: JSONObject, name: str, minimum: int, maximum: int, path
     return value
 
 
-def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
+def filter_by_words(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:
     """Return the messages of threads that contain every word of a text, in upper or lower case."""
     condition = Q()
     # A text without words, such as an emoji, is looked for as it is.

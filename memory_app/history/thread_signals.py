@@ -104,6 +104,7 @@ def claim_signals(rows: Iterable[Message], run_id: UUID) -> None:
 
 def save_processed_signal(thread_id: int, key: str, contents: str, attributes: JSONObject) -> None:
     """Replace the text and the attributes of a signal by what the input processors made of them."""
+    # Without the lock of the thread: only the run that has taken a signal changes these columns.
     row = stored_signals(thread_id).filter(key=key).first()
     if row is None:
         return

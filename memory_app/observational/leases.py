@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -55,6 +54,6 @@ def take_lease(thread_id: int, *, from_dead_process: bool = False) -> ThreadLeas
     threads = Thread.objects.filter(pk=thread_id)
     if not from_dead_process:
         threads = threads.filter(Q(observing_until=None) | Q(observing_until__lt=now))
-    with transaction.atomic():
-        until = now + lease_duration()
-        return ThreadLease(thread_id, until) if threads.update(observing_until=until) else None
+    until = now + lease_duration()
+    # One UPDATE decides, so two processes can never take the same lease.
+    return ThreadLease(thread_id, until) if threads.update(observing_until=until) else None

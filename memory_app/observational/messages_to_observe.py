@@ -61,18 +61,19 @@ def next_chunk(
     """
     if tokens_after(thread_id, log.observed_until) < at_least:
         return None
-    cut, processing = Cut(limits.chunk_tokens), Processing.of_thread(thread_id, log.observed_until, open_runs)
+    builder = ChunkBuilder(limits.chunk_tokens)
+    processing = SignalProcessing.of_thread(thread_id, log.observed_until, open_runs)
     unobserved = Message.objects.filter(thread=thread_id, number__gt=log.observed_until).order_by("number")
     for row in unobserved.only(*QUOTED_COLUMNS).iterator():
         if row.role == Message.Role.SIGNAL and processing.is_open(row):
             break  # a run is going to be given this signal
-        cut.add(processing.readable(row))
-        if cut.is_complete:
+        builder.add(processing.readable(row))
+        if builder.is_complete:
             break
     # The end of the thread ends the chunk too, but not while the last call waits for its result.
-    if not cut.is_complete and not cut.open_calls:
-        cut.end()
-    rows = cut.rows[: cut.count]
+    if not builder.is_complete and not builder.open_calls:
+        builder.end()
+    rows = builder.rows[: builder.count]
     if not rows:
         return None
     text = "\n\n".join(quote(row, limits) for row in rows)
@@ -80,7 +81,7 @@ def next_chunk(
 
 
 @dataclass(frozen=True)
-class Processing:
+class SignalProcessing:
     """State of the signals of a thread: input processors have seen those of runs that have stored their messages.
 
     A run that failed may have failed before. The next run that ends well takes over the signals that it was given.
@@ -90,7 +91,7 @@ class Processing:
     open_runs: Collection[UUID]
 
     @classmethod
-    def of_thread(cls, thread_id: int, after: int, open_runs: Collection[UUID]) -> Processing:
+    def of_thread(cls, thread_id: int, after: int, open_runs: Collection[UUID]) -> SignalProcessing:
         """Return what has become of the signals of a thread after a number. Those of a run precede its messages."""
         rows = Message.objects.filter(thread=thread_id, number__gt=after, run_id__isnull=False).order_by()
         return cls(dict(rows.values_list("run_id").annotate(Max("number"))), open_runs)
@@ -110,10 +111,10 @@ class Processing:
 
 
 @dataclass
-class Cut:
-    """The search for the end of a chunk of at most `max_tokens`, which is never between a call and its result.
+class ChunkBuilder:
+    """A builder of a chunk of at most `max_tokens`, which never ends between a call and its result.
 
-    It is before the words of a person. Only a longer answer is cut between two requests to the model.
+    It ends before the words of a person. Only a longer answer is cut between two requests to the model.
     """
 
     max_tokens: int

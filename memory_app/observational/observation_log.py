@@ -80,7 +80,7 @@ class ObservationActivation:
 
 
 @dataclass(frozen=True)
-class Activated:
+class ActivatedLog:
     """The log of a thread after activation, the tokens of its raw messages, and what was activated."""
 
     log: ObservationLog
@@ -94,7 +94,7 @@ def is_due(log: ObservationLog, raw_tokens: int, limits: ObservationLimits) -> b
     return observes or (log.reflection is not None and log.tokens >= limits.observation_tokens)
 
 
-def activate_due(thread: Thread, limits: ObservationLimits) -> Activated:
+def activate_due(thread: Thread, limits: ObservationLimits) -> ActivatedLog:
     """Activate what waits, as far as the thresholds of a locked thread are reached."""
     log = load_log(thread.pk)
     raw_tokens = tokens_after(thread.pk, log.active_until)
@@ -106,7 +106,7 @@ def activate_due(thread: Thread, limits: ObservationLimits) -> Activated:
     if log.reflection is not None and log.tokens >= limits.observation_tokens:
         activations.append(activate_reflection(log, log.reflection))
         log = load_log(thread.pk)
-    return Activated(log, raw_tokens, activations)
+    return ActivatedLog(log, raw_tokens, activations)
 
 
 def activate_observations(log: ObservationLog, raw_tokens: int, limits: ObservationLimits) -> ObservationActivation:

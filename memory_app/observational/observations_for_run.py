@@ -13,7 +13,7 @@ from memory_app.history.token_estimate import count_tokens
 from memory_app.models import Observation, Thread
 from memory_app.observational.limits import ObservationLimits, newest_lines
 from memory_app.observational.observation_log import (
-    Activated,
+    ActivatedLog,
     ObservationActivation,
     ObservationLog,
     activate_due,
@@ -60,7 +60,7 @@ class OpenWindow:
 def open_window(thread_id: int, limits: ObservationLimits) -> OpenWindow:
     """Return the observations that a run is given. What is due becomes active before."""
     log = load_log(thread_id)
-    state = Activated(log, tokens_after(thread_id, log.active_until))
+    state = ActivatedLog(log, tokens_after(thread_id, log.active_until))
     # Most runs find nothing due, so look before locking.
     if is_due(log, state.raw_tokens, limits):
         with transaction.atomic():

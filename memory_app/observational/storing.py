@@ -32,7 +32,10 @@ class ObserverAnswer:
 def save_observation(
     lease: ThreadLease, chunk: MessageGroup, answer: ObserverAnswer, limits: ObservationLimits
 ) -> bool:
-    """Store an observation, and activate what is due. Return False if its messages have changed meanwhile."""
+    """Store an observation, and activate what is due. Return False if its messages have changed meanwhile.
+
+    The model answered without a lock: messages may have been deleted, and another process may have observed them.
+    """
     with transaction.atomic():
         thread = lease.lock_thread()
         log = load_log(thread.pk)
@@ -60,6 +63,7 @@ def save_observation(
 def find_reflected(log: ObservationLog, limits: ObservationLimits) -> Sequence[Observation]:
     """Return the observations that a reflection has to condense, or none."""
     is_prepared = log.reflection is not None
+    # A single observation is condensed only above the limit: there is little to gain before.
     has_new = len(log.active) > 1 or log.tokens >= limits.observation_tokens
     return log.active if not is_prepared and has_new and log.tokens >= limits.reflection_tokens else ()
 
@@ -98,6 +102,7 @@ def release_if_done(
     """End the lease unless messages have come meanwhile whose job found it taken. Return whether it ended."""
     with transaction.atomic():
         thread = lease.lock_thread()
+        # Looked for under the lock: a job that found the lease taken has ended, and no other one will come.
         open_runs = find_open_runs(thread.pk)  # a run that ended meanwhile has stored its messages under this lock
         if next_chunk(thread.pk, load_log(thread.pk), limits, limits.trigger_tokens, open_runs) is not None:
             return False

@@ -143,7 +143,7 @@ def change_working_memory(
 ) -> ChangeResult:
     """Change a working memory under the lock of its row. `compute` returns its new text, and the issues of it."""
     with transaction.atomic():
-        row = lock(holder)
+        row = lock_holder(holder)
         before = read_memory(row)
         if expected is not None and expected != before.revision:
             return ChangeResult(before, [], has_moved=True)
@@ -154,7 +154,7 @@ def change_working_memory(
         return ChangeResult(write_locked(row, text, origin), [])
 
 
-def lock(holder: Holder) -> Holder:
+def lock_holder(holder: Holder) -> Holder:
     if isinstance(holder, Thread):
         return Thread.objects.select_for_update(of=("self",)).get(pk=holder.pk)
     return Resource.objects.select_for_update(of=("self",)).get(pk=holder.pk)

@@ -55,7 +55,7 @@ UNFIT_DECISION_STATUS = 422
 MAX_RUNS_OF_THREAD = 20  # the latest that wait, then the latest others, in which `send-tool-approval` looks for a call
 
 
-class Decided(NamedTuple):
+class StoredDecision(NamedTuple):
     """A decision that was stored, and unknown names of its request. The run goes on after the event `after`."""
 
     run: AgentRun
@@ -78,7 +78,7 @@ class DecisionView(JSONView):
 
     verdict = Verdict.APPROVE
 
-    def decide(self, request: Request, agent_id: str) -> Decided:
+    def decide(self, request: Request, agent_id: str) -> StoredDecision:
         body, unknown = read_decision_request(request, CallBody)
         decision = Decision(self.verdict, body.get("reason") or "", body.get("arguments"))
         return decide_call_of_run(request, agent_id, body, lambda call: decision)._replace(unknown=unknown)
@@ -123,7 +123,7 @@ class DeclineView(StreamedDecisionView):
 class ResumeView(StreamedDecisionView):
     """Data for a tool that has suspended itself, or `{"approved": true}` for a call that waits for approval."""
 
-    def decide(self, request: Request, agent_id: str) -> Decided:
+    def decide(self, request: Request, agent_id: str) -> StoredDecision:
         body, _ = read_decision_request(request, ResumeBody)
         return decide_call_of_run(request, agent_id, body, lambda call: decision_from_data(call, body["resume_data"]))
 
@@ -197,7 +197,7 @@ class ApprovalView(JSONView):
 
 def decide_call_of_run(
     request: Request, agent_id: str, body: JSONObject, decision_for: Callable[[PendingCall], Decision]
-) -> Decided:
+) -> StoredDecision:
     """Decide the call that a body names by `runId` and `toolCallId`."""
     run = get_run_of_agent(request, agent_id, body["run_id"])
     key = requested_key(request)
@@ -205,7 +205,7 @@ def decide_call_of_run(
     # Before the decision, after which the run goes on and adds events.
     after = suspension_number(run, call)
     decision = replace(decision_for(call), mark=body.get("mark") or "")
-    return Decided(run, decide_for_caller(call, decision, request, key), after)
+    return StoredDecision(run, decide_for_caller(call, decision, request, key), after)
 
 
 def requested_key(request: Request) -> RequestKey | None:
@@ -293,7 +293,7 @@ def find_call_in_thread(request: Request, agent_id: str, body: JSONObject) -> Pe
 
 
 def decision_stream(
-    request: Request, decided: Decided, slot: streams.StreamSlot, is_network: bool, max_idle_ms: int | None
+    request: Request, decided: StoredDecision, slot: streams.StreamSlot, is_network: bool, max_idle_ms: int | None
 ) -> StreamingHttpResponse:
     """Return a stream of what a run does after a decision."""
     run = decided.run

@@ -69,6 +69,7 @@ class BackgroundTaskQuerySet(models.QuerySet["BackgroundTask"]):
 def is_child_of_task() -> Exists:
     """Return the condition of child runs that unfinished tasks started: they outlive their parent."""
     tasks = BackgroundTask.objects.unfinished().with_child_call_id().filter(run=OuterRef("parent"))
+    # In a `Q`, because mypy knows no aliases in a filter.
     return Exists(tasks.filter(Q(child_call_id=OuterRef("parent_call_id"))))
 
 

@@ -34,6 +34,7 @@ def delete(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         version = get_version(agent, number)
         try:
             version.remove_locked(agent)
+        # Inside of the transaction, which goes on: the deletion is refused before anything is written.
         except ValidationError as error:
             return render_delete_dialog(request, agent, version, error.messages[0], 409)
     return success_response(request, agent, f"v{number} deleted.")
@@ -69,6 +70,7 @@ def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
         version = get_version(agent, number)
+        # Compared under the lock: the form replaces only what its user has seen.
         form = DescribeForm(request.POST, version)
         if not form.is_valid():
             return render_describe_dialog(request, agent, version, form, 422)
@@ -125,6 +127,7 @@ def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: SnapshotFor
 def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Create an agent with the configuration of a version."""
     agent = get_agent(request, agent_id)
+    # Another agent may have got the ID since the page was opened, and the copy would be of that one.
     reject_replaced(request, agent)
     version = get_version(agent, number)
     owners = selectable_owners(request.user, Role.EDITOR)

@@ -76,7 +76,7 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
 def insert_run_row(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
 ) -> AgentRun:
-    """Insert the row of a run."""
+    """Insert the row of a run, and wake the readers of its thread after the commit."""
     columns.setdefault("realm_owner", find_realm_owner(user, columns.get("thread")))
     run = AgentRun(
         agent_id=agent.id if agent.source == "stored" else None,
