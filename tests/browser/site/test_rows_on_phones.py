@@ -105,3 +105,21 @@ def test_the_box_that_selects_all_runs_shows_the_focus(visit: Any, api: httpx.Cl
     box.press("Space")
     expect(page.get_by_role("checkbox", checked=True)).to_have_count(2)
     assert page.locator("thead").bounding_box()["height"] > 20
+
+
+def test_a_label_is_left_of_a_text_from_right_to_left_and_none_is_without_a_value(visit: Any, served: Any):
+    with served.client(served.keys["root"]) as root:
+        dataset = post(root, "/datasets", {"name": f"Exam {uuid.uuid4().hex[:8]}"})["id"]
+        post(root, f"/datasets/{dataset}/items", {"input": "متى تفتحون أبوابكم في الصباح؟ " * 4})
+    row = open_phone(visit, f"/datasets/{dataset}").locator(".items-table tbody tr")
+
+    cell, text = row.locator("td").first.evaluate(
+        """cell => {
+          const range = document.createRange()
+          range.selectNodeContents(cell)
+          return [cell.getBoundingClientRect().left, range.getBoundingClientRect().left]
+        }"""
+    )
+
+    assert text - cell > 90
+    expect(row.locator("[data-label='Ground truth']")).to_be_hidden()
