@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, F, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -28,7 +28,7 @@ from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm
 from memory_app.history.wire_messages import wire_messages
-from memory_app.models import Thread
+from memory_app.models import Participant, Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.recall import recall_context
@@ -78,8 +78,9 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
     if agent_id:
         threads = threads.filter(agent_id=agent_id)
     else:
-        # An own thread would be listed once for each of its participants.
-        threads = threads.filter(Q(realm=own_realm(request)) | Q(participants__user=request.user.pk)).distinct()
+        # Not joined, which would list an own thread once for each of its participants.
+        joined = Participant.objects.filter(user=request.user.pk).values("thread")
+        threads = threads.filter(Q(realm=own_realm(request)) | Q(pk__in=joined))
     if search:
         columns = ("title", "key", "resource_key")
         threads = threads.filter(reduce(or_, (contains_text(column, search) for column in columns)))
@@ -88,10 +89,10 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
 
 def published_agents(request: HttpRequest) -> list[tuple[str, str]]:
     """Return the agents with threads whose conversations the user may read as a publisher, as ID and name."""
-    agents = Agent.objects.for_user(request.user).filter(threads__isnull=False)
+    agents = Agent.objects.for_user(request.user).filter(Exists(Thread.objects.filter(agent=OuterRef("pk"))))
     if not request.user.is_superuser:
         agents = agents.filter(owner_id__in=owner_ids_for(request.user, Role.PUBLISHER))
-    return [*agents.order_by("name").values_list("pk", "name").distinct()[:100]]
+    return [*agents.order_by("name").values_list("pk", "name")[:100]]
 
 
 def page_number(request: HttpRequest, thread: Thread) -> str | int | None:
