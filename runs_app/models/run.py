@@ -159,6 +159,8 @@ class AgentRun(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["agent", "-created_at"], name="run_of_agent"),
+            # By the ID as it was at the start: lists have the runs of deleted agents and of agents in code too.
+            models.Index(fields=["agent_key", "-created_at"], name="run_of_agent_key"),
             models.Index(fields=["requested_by", "-created_at"], name="run_of_user"),
             models.Index(fields=["owner_id", "-created_at"], name="run_of_owner"),
             # The list of runs: its late pages read the index alone.
