@@ -92,6 +92,7 @@ class Selection(NamedTuple):
     unused: list[Agent]
     used: list[tuple[Agent, JSONObject]]  # with the dependents that stay
     forbidden: list[Agent]  # the user lacks the role
+    missing: list[str]  # the IDs of agents that were deleted, or that the user may not see any more
     confirmed: Collection[str]
 
     @property
@@ -112,7 +113,9 @@ def describe_selection(
 
     An agent counts as used if any of its dependents stays: one that is not selected or is left out itself.
     """
-    chosen = list(agents.with_role(user).with_ids(ids[:MAX_SELECTED_AGENTS]).order_by("name", "pk"))
+    named = ids[:MAX_SELECTED_AGENTS]
+    chosen = list(agents.with_role(user).with_ids(named).order_by("name", "pk"))
+    visible = {agent.pk for agent in chosen}
     allowed = {agent.pk: agent for agent in chosen if granted_covers(user, Role.PUBLISHER, agent.granted)}
     dependents = find_dependents_of_each(allowed)
     leaving = allowed.keys() - find_left_out(allowed, dependents, confirmed)
@@ -122,6 +125,7 @@ def describe_selection(
         unused=[agent for pk, agent in allowed.items() if pk not in used],
         used=[(agent, used[pk]) for pk, agent in allowed.items() if pk in used],
         forbidden=[agent for agent in chosen if agent.pk not in allowed],
+        missing=[agent_id for agent_id in dict.fromkeys(named) if agent_id not in visible],
         confirmed=confirmed,
     )
 

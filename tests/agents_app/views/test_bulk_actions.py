@@ -132,6 +132,13 @@ def test_deleting_needs_a_confirmation(publisher, agent):
     assert Agent.objects.filter(pk=agent.pk).exists()
 
 
+def test_agents_that_were_deleted_since_they_were_selected_are_named_before_an_action(publisher, agent):
+    page = publisher.post(SELECTED, {"act": "archive", "agent": [agent.pk, "gone"]}).content.decode()
+
+    assert "Archive 1 agent?" in page
+    assert "Left out, because it is no longer there: <code>gone</code>." in page
+
+
 def test_deleting_one_agent_needs_its_name(publisher, agent):
     address = reverse("agents:delete", args=[agent.pk])
 
