@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of `acms_` and eight digits. It finds the row, and people recognise a key by it. The rest is the secret.
+# Of `acms_` and eight digits. It finds the row, and people recognize a key by it. The rest is the secret.
 KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 KEY_ROLES = {"", *Role.values}

@@ -1,7 +1,7 @@
 """Realms: whose conversations and memory a caller reaches.
 
 No call reaches the data of another realm. The realm of a request comes from its credentials, never from its content.
-Inside a realm, a resource is whose memory it is: an end user, a document, a room.
+Inside a realm, a resource is the owner of a memory: an end user, a document, a room.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class ExactEncoder(DjangoJSONEncoder):
 def store_record(agent: Agent) -> None:
     """Store the record of an agent that is about to be deleted. The caller holds its lock."""
     actor = current_change().actor
-    # Read anew: the object that is deleted may be stale, or lack columns.
+    # Read again: the object that is deleted may be stale, or lack columns.
     agents = Agent.objects.select_related("active_version").defer("active_version__snapshot_text")
     row = agents.filter(pk=agent.pk).first()
     if row is None:  # deleted before

@@ -37,7 +37,7 @@ def validate_url(url: str) -> None:
 
     Host names are not resolved here but at each connection.
     """
-    if len(url) > MAX_URL_LENGTH:  # before it is split: the host is normalised then, which takes quadratic time
+    if len(url) > MAX_URL_LENGTH:  # before it is split: the host is normalized then, which takes quadratic time
         raise AddressRefused(f"The URL is longer than {MAX_URL_LENGTH:,} characters. Enter a shorter one.", "url")
     try:
         parts = urlsplit(url)

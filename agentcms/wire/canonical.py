@@ -21,7 +21,7 @@ def canonical(value: object) -> str:
     Equal JSON gives equal text, on either database and after any round trip. Raise ValueError for a number that
     is not finite; `find_json_faults` reports it.
     """
-    return _encode(normalise(value))
+    return _encode(normalize(value))
 
 
 def text_or_json(value: object) -> str:
@@ -50,7 +50,7 @@ def json_equal(before: object, after: object) -> bool:
     return before is after or canonical(before) == canonical(after)
 
 
-def normalise(value: object) -> object:
+def normalize(value: object) -> object:
     """Return the value with one Python number for each JSON number, or the same object where nothing changes.
 
     An integer or an integral float becomes an int within 64 bits and a float beyond. PostgreSQL's jsonb stores
@@ -60,11 +60,11 @@ def normalise(value: object) -> object:
         changed = {
             key: new
             for key, old in value.items()
-            if type(old) not in _ALREADY_NORMAL and (new := normalise(old)) is not old
+            if type(old) not in _ALREADY_NORMAL and (new := normalize(old)) is not old
         }
         return {**value, **changed} if changed else value
     if isinstance(value, (list, tuple)):
-        items = [item if type(item) in _ALREADY_NORMAL else normalise(item) for item in value]
+        items = [item if type(item) in _ALREADY_NORMAL else normalize(item) for item in value]
         return value if all(map(is_, items, value)) else items
     if isinstance(value, int) and not isinstance(value, bool):
         return value if MIN_INTEGER <= value <= MAX_INTEGER else float(value)

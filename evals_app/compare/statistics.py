@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agentcms.wire.json_types import JSONObject
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Fixed, so that the same scores always have the same interval and p-value.
 RANDOM_SEED = 20_250_101
@@ -74,7 +78,7 @@ def bootstrap_interval(differences: Sequence[float], noise: float) -> tuple[floa
     return correct_interval(values, resamples.bootstrap_distribution)
 
 
-def correct_interval(values: Any, means: Any) -> tuple[float, float]:
+def correct_interval(values: NDArray[np.float64], means: NDArray[np.float64]) -> tuple[float, float]:
     """Return the interval of a mean from the means of resamples: the method BCa of scipy.
 
     scipy leaves out each value in turn to find the acceleration, which takes time by the square of their number. For
@@ -106,7 +110,7 @@ def permutation(differences: Sequence[float]) -> float:
     return min(1.0, 2 * (int(least) + 1) / (RESAMPLES + 1))
 
 
-def means_of_random_signs(values: Any) -> object:
+def means_of_random_signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the means of values whose signs are turned at random: the numbers of scipy's test, 20 times faster.
 
     scipy shuffles each pair by the lowest bit of a random number of 32 bits.

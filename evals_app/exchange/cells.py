@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentcms.wire.canonical import normalise
+from agentcms.wire.canonical import normalize
 from agentcms.wire.json_parser import parse_strict_json
 
 JSON_STARTS = ("{", "[")
@@ -40,7 +40,7 @@ def cell_to_json(cell: str) -> object:
 
 def value_to_json(value: object) -> str:
     """Return the JSON of a value, in which both databases have equal numbers."""
-    return json.dumps(normalise(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(normalize(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def value_to_cell(value: object) -> str:

@@ -87,7 +87,7 @@ def own_thread_prefix(result: ExperimentResult) -> str:
 
 
 def delete_threads_of_result(result: ExperimentResult) -> None:
-    """Delete the threads that an experiment made for one result, so that its item starts anew."""
+    """Delete the threads that an experiment made for one result, so that its item starts over."""
     threads = Thread.objects.filter(experiment_id=result.experiment_id, key__startswith=own_thread_prefix(result))
     thread_deletion.delete_threads([*threads.values_list("pk", flat=True)])
 

@@ -34,7 +34,7 @@ class Signal:
 
     type: str
     contents: str
-    id: str = ""  # blank for a new one; a repeat with the same ID is recognised
+    id: str = ""  # blank for a new one; a repeat with the same ID is recognized
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     metadata: JSONMapping | None = None
     tag_name: str = ""  # blank for the tag of the type

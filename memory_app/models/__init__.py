@@ -1,4 +1,4 @@
-"""Models of conversations, whose they are, and what agents remember."""
+"""Models of conversations, their owners, and what agents remember."""
 
 from memory_app.models.forgotten import Forgotten
 from memory_app.models.message import Message

@@ -1,4 +1,4 @@
-"""Resources: whose memory it is."""
+"""Resources: the owners of memories."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import OuterRef, Subquery
@@ -30,7 +30,7 @@ class ThreadEntry:
 
     number: int
     author: str
-    at: Any
+    at: datetime
     parts: list[dict[str, str]]
     chips: list[tuple[str, str]] = field(default_factory=list)  # kind of the chip and label
     attributes: list[tuple[str, str]] = field(default_factory=list)  # of a signal

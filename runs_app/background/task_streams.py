@@ -88,7 +88,7 @@ class TaskObserver:
     def changes(self, task: BackgroundTask, waits_for: JSONObject | None) -> Iterator[StreamChunk]:
         """Yield the chunks of what has happened to a task since it was seen last.
 
-        `waits_for` are the calls for which it waits anew, if it does.
+        `waits_for` are the calls for which it waits again, if it does.
         """
         waits_anew = self.waits_anew(task)
         before, waited_since, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, None, ""))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.configuration.references import find_entry
@@ -15,7 +15,7 @@ from runs_app.display.activities import ACTIVITY_PREFIX, THOUGHT, ActivityPart, 
 from runs_app.display.formats import format_duration
 from runs_app.display.passages import PassageRow, read_passages
 from runs_app.events.stream_chunks import truncate_text
-from runs_app.models import RunEvent
+from runs_app.models import AgentRun, RunEvent
 from runs_app.models.pending_call import stored_call_id
 
 # Prefixes of tool names, with the displayed noun and the kind of entry.
@@ -52,7 +52,7 @@ class ToolCallPart:
     decision: str = ""  # of a person, if the call is decided and not carried out, or not yet
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    child: Any = None  # the run of a sub-agent
+    child: AgentRun | None = None  # the run of a sub-agent
     is_edited: bool = False  # whether a person has changed the arguments
     kind: str = "call"
     whole_result: JSONValue = None  # of which `result` may be the beginning

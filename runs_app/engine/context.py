@@ -42,7 +42,7 @@ class RunDeps:
     user_id: int | None
     call_sub_agent: CallSubAgent
     thread_id: int | None = None
-    resource_id: int | None = None  # whose memory it is
+    resource_id: int | None = None  # the owner of the memory
     user_name: str = ""
     memory_options: JSONMapping = field(default_factory=dict)  # of the call; they narrow the agent's
     working_memory: WorkingMemory | None = None  # as the model knows it

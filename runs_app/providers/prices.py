@@ -32,7 +32,7 @@ def is_priced_in_code(target: Any, provider: str, name: str) -> bool:
     except Exception:  # whatever the code raises; no run can use the model
         return True
     models = getattr(model, "models", None) or [model]
-    # Also by the name alone: only the answers of the model say whose it is.
+    # Also by the name alone: only the answers of the model name its provider.
     return all(
         is_priced(one.model_name, one.base_url or "", one.system) or has_price(one.model_name) for one in models
     )

@@ -67,7 +67,7 @@ class SessionPool(SharedPool[SessionKey, Session]):
             yield session.toolset
         except Exception as error:
             if not keeps_session(error) or session.toolset.is_session_refused:
-                self.discard(key, session)  # the next caller connects anew
+                self.discard(key, session)  # the next caller connects again
             raise
         except asyncio.CancelledError:  # also of a call that took too long
             if session.toolset.is_program and session.is_open:

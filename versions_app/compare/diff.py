@@ -94,7 +94,7 @@ class Fold(NamedTuple):
 
 def values_equal(before: object, after: object) -> bool:
     """Return True if two values of snapshots are the same JSON; 1 and true differ."""
-    # What Python finds unequal differs in the JSON of snapshots too, whose numbers are normalised. Only where it finds
+    # What Python finds unequal differs in the JSON of snapshots too, whose numbers are normalized. Only where it finds
     # equality may the types differ, so most values that changed are not encoded.
     return before is after or (before == after and json_equal(before, after))
 

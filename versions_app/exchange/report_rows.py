@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import IO, Any
+from collections.abc import Collection, Iterator
+from typing import IO
 
 from access_app.permissions import SHARED_OWNER
 from agentcms.wire.json_types import JSONObject
@@ -96,7 +96,9 @@ def batches_with_warnings(job: Job) -> Iterator[list[ReportRow]]:
         after = batch[-1].number
 
 
-def drop_from_row(row: ReportRow, stored: dict[str, str], archived: dict[str, str], usable: Any) -> None:
+def drop_from_row(
+    row: ReportRow, stored: dict[str, str], archived: dict[str, str], usable: Collection[str | None]
+) -> None:
     """Remove the warnings about stored agents whose owner is usable. Name archived agents in the others."""
     remaining = []
     for warning in row.content.pop("warnings"):

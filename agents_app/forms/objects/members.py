@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agentcms.wire.canonical import json_equal, normalise
+from agentcms.wire.canonical import json_equal, normalize
 from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONValue
 
@@ -75,7 +75,7 @@ def parse_tags(text: str) -> list[str]:
 
 
 def format_json(value: object) -> str:
-    return json.dumps(normalise(value), indent=2, ensure_ascii=False)
+    return json.dumps(normalize(value), indent=2, ensure_ascii=False)
 
 
 def _join(separator: str) -> Callable[[Any], str | None]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcms.wire.canonical import canonical, normalise, sha256_hex
+from agentcms.wire.canonical import canonical, normalize, sha256_hex
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\u241f"), max_size=10)
@@ -65,9 +65,9 @@ def test_the_order_of_keys_does_not_matter(value):
 
 @given(VALUES)
 def test_a_normalized_value_is_returned_unchanged(value):
-    once = normalise(value)
+    once = normalize(value)
 
-    assert normalise(once) is once
+    assert normalize(once) is once
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_conversation_that_is_sent_with_its_thread_is_not_doubled(caller):
     assert len(texts()) == 4
 
 
-def test_messages_are_recognised_by_their_ids(caller):
+def test_messages_are_recognized_by_their_ids(caller):
     ask(caller, "first", [{"id": "m1", "role": "user", "content": "One"}], **MEMORY)
     edited = [{"id": "m1", "role": "user", "content": "One!"}, {"id": "m2", "role": "user", "content": "Two"}]
 
