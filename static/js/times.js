@@ -30,7 +30,8 @@
     });
   }
   const exactFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "long" });
-  onAdded("time[data-relative]", (time) => (time.title = exactFormat.format(new Date(time.dateTime))));
+  onAdded("time[title]", (time) => (time.title = exactFormat.format(new Date(time.dateTime))));
+  onAdded("time[data-exact]", (time) => (time.textContent = exactFormat.format(new Date(time.dateTime))));
   setInterval(refreshTimes, REFRESH_INTERVAL);
 
   Object.assign(agentcms, { formatAge });

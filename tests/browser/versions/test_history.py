@@ -303,3 +303,16 @@ def test_200_kb_of_instructions_are_compared_step_by_step(visit, api):
     page.keyboard.press("n")
     expect(page.locator("[data-change-position]")).to_contain_text("1 of")
     assert visitor.console == []
+
+
+def test_exact_times_are_in_the_zone_and_the_locale_of_the_reader(visit, agent):
+    page = visit(timezone_id="Asia/Kolkata", locale="de-DE").goto(history(agent))
+
+    details = page.locator(".timeline-details").first
+
+    saved = page.evaluate(
+        """time => new Intl.DateTimeFormat("de-DE", {dateStyle: "long", timeStyle: "long", timeZone: "Asia/Kolkata"})
+          .format(new Date(time))""",
+        details.locator("time").get_attribute("datetime"),
+    )
+    assert f"Saved on {saved}." in details.text_content()
