@@ -54,7 +54,7 @@ def conversation_options(agent: Agent, user: Caller, questions: Mapping[int, str
 
 
 def conversation_label(thread: Thread, first_text: str) -> str:
-    """Return the title of a conversation or its first words, when it was continued last, and the owner of its memory."""
+    """Return the title of a conversation or its first words, its last continuation, and the owner of its memory."""
     name = " ".join((thread.title or first_text or thread.key).split())
     if len(name) > MAX_LABEL_LENGTH:
         name = f"{name[: MAX_LABEL_LENGTH - 1]}…"
