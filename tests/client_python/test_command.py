@@ -77,6 +77,15 @@ def start_process(key, *options):
     )
 
 
+def test_it_gives_a_thread_to_an_agent_whose_memory_needs_one(cms, exam):
+    memory = {"options": {}, "observationalMemory": True}
+    key = new_dataset(cms, {"input": "One", "groundTruth": ANSWER.format("One")})
+    cms.create_agent(key, name="Thread", model=DEMO, instructions="", memory=memory)
+
+    assert run(key, "--scorers", "exact") == 4  # each item failed to run
+    assert run(key, "--scorers", "exact", "--thread", "per-item", "--resource", "ci-user") == 0
+
+
 def experiments_of(cms, key):
     return cms.send(Call("GET", f"/api/datasets/{key}/experiments"))["experiments"]
 

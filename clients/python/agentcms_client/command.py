@@ -28,11 +28,14 @@ OPTIONS = {
     "scorerIds": "--scorers",
     "repeats": "--repeats",
     "seed": "--seed",
+    "memory.thread": "--thread",
+    "memory.resource": "--resource",
     "maxConcurrency": "--concurrency",
     "budget.maxCost": "--max-cost",
     "bars": "--fail-under",
 }
 BAR_HELP = "The lowest mean, or the highest one of a judge that is better the lower it scores, such as toxicity."
+THREAD_HELP = "A thread that all items share, or per-item for a new one each. Some memories need a thread."
 TARGETS = ("agent", "workflow", "scorer")
 BUSY_STATUSES = (408, 425, 429)
 BUSY_MESSAGE = (
@@ -131,6 +134,7 @@ def run_options(options: argparse.Namespace) -> JSONObject:
     kind = next(kind for kind in TARGETS if getattr(options, kind) is not None)
     keys = [key for part in (options.scorers or "").split(",") if (key := part.strip())]
     names = ("version", "not_worse_than", "margin", "max_cost", "timeout", "repeats", "seed")
+    memory = {name: value for name in ("thread", "resource") if (value := getattr(options, name)) is not None}
     return {
         "dataset_id": options.dataset,
         "agent_id": getattr(options, kind),
@@ -139,6 +143,7 @@ def run_options(options: argparse.Namespace) -> JSONObject:
         "fail_under": dict(options.fail_under),
         "maxConcurrency": options.concurrency,
         **{name: getattr(options, name) for name in names},
+        **({"memory": memory} if memory else {}),
     }
 
 
@@ -245,6 +250,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
     command.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
     command.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
+    command.add_argument("--thread", help=THREAD_HELP)
+    command.add_argument("--resource", help="The resource whose memory the items use, such as an end user.")
     command.add_argument(
         "--fail-under", action="append", default=[], type=parse_bar, metavar="SCORER=MEAN", help=BAR_HELP
     )

@@ -43,6 +43,7 @@ OUTAGE_MESSAGE = (
     "Run the command again once they respond."
 )
 BAR_HELP = "The lowest mean, or the highest one of a judge that is better the lower it scores, such as toxicity."
+THREAD_HELP = "A thread that all items share, or per-item for a new one each. Some memories need a thread."
 TARGETS = ("agent", "workflow", "scorer")
 # The options by the path of their value in the body of a request.
 OPTIONS = {
@@ -51,6 +52,8 @@ OPTIONS = {
     "scorerIds": "--scorers",
     "repeats": "--repeats",
     "seed": "--seed",
+    "memory.thread": "--thread",
+    "memory.resource": "--resource",
     "maxConcurrency": "--concurrency",
     "budget.maxCost": "--max-cost",
     "bars": "--fail-under",
@@ -68,10 +71,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("dataset", help="The ID of a dataset.")
-        target = parser.add_mutually_exclusive_group(required=True)
-        target.add_argument("--agent", help="The ID of an agent.")
-        target.add_argument("--workflow", help="The key of a workflow, in place of an agent.")
-        target.add_argument("--scorer", help="The key of a scorer that is tested, in place of an agent.")
+        add_target(parser)
         parser.add_argument(
             *("--version", "--agent-version"),
             dest="version_of_target",
@@ -83,6 +83,8 @@ class Command(BaseCommand):
         parser.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
         parser.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
         parser.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
+        parser.add_argument("--thread", help=THREAD_HELP)
+        parser.add_argument("--resource", help="The resource whose memory the items use, such as an end user.")
         parser.add_argument("--fail-under", action="append", default=[], metavar="SCORER=MEAN", help=BAR_HELP)
         parser.add_argument("--not-worse-than", metavar="VERSION", help="Compare with this version, such as live.")
         parser.add_argument("--margin", type=float, default=0.0, help="How much worse is allowed.")
@@ -164,6 +166,13 @@ class Command(BaseCommand):
             options["junit"].write_text(junit_report(experiment, missed), encoding="utf-8")
 
 
+def add_target(parser: CommandParser) -> None:
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--agent", help="The ID of an agent.")
+    target.add_argument("--workflow", help="The key of a workflow, in place of an agent.")
+    target.add_argument("--scorer", help="The key of a scorer that is tested, in place of an agent.")
+
+
 def request_body(options: JSONObject, version: str) -> JSONObject:
     """Return the body of a request that creates the same experiment."""
     kind = next(kind for kind in TARGETS if options[kind] is not None)
@@ -177,6 +186,8 @@ def request_body(options: JSONObject, version: str) -> JSONObject:
         "maxConcurrency": options["concurrency"],
     }
     body |= {"scorerIds": keys} if keys else {}
+    memory = {name: options[name] for name in ("thread", "resource") if options[name] is not None}
+    body |= {"memory": memory} if memory else {}
     return body | ({"budget": {"maxCost": options["max_cost"]}} if options["max_cost"] is not None else {})
 
 

@@ -118,6 +118,23 @@ def test_wrong_use_exits_with_2(agent, options):
     assert not Experiment.objects.exists()
 
 
+@pytest.mark.parametrize("thread", ["per-item", "exam"])
+def test_it_gives_a_thread_to_an_agent_whose_memory_needs_one(agent, thread):
+    with change(publish=True):
+        agent.edit({"memory": {"options": {}, "observationalMemory": True}})
+
+    assert run()[0] == 4  # each item failed to run
+    assert run("--thread", thread, "--resource", "ci-user", "--fail-under", "exact=1")[0] == 0
+
+    assert Experiment.objects.latest("created_at").memory == {"thread": thread, "resource": "ci-user"}
+
+
+def test_an_unusable_thread_is_wrong_use(agent):
+    code, text = run("--thread", "a/b")
+
+    assert (code, "--thread: " in text) == (2, True)
+
+
 @pytest.mark.parametrize("option", ["--repeats", "--concurrency", "--seed", "--max-cost"])
 def test_an_error_names_its_option(agent, option):
     code, text = run(option, "-1")
