@@ -13,7 +13,7 @@ from evals_app.datasets.schema import Keys, Text
 from evals_app.experiments.memory import RESOURCE_NAMES
 from evals_app.scorers.results import ScoreValue
 from memory_app.history.threads import is_thread_key
-from memory_app.realms import RESOURCE_MESSAGE, is_resource_key
+from memory_app.realms import MAX_KEY_LENGTH, RESOURCE_MESSAGE, is_resource_key
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_CONCURRENCY, MAX_REPEATS = 20, 10
@@ -42,7 +42,7 @@ class ExperimentMemory(BaseModel):
     model_config = WIRE_CONFIG
 
     thread: Annotated[str, Field(min_length=1, max_length=MAX_THREAD_LENGTH)] | None = None
-    resource: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    resource: Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH)] | None = None
 
 
 class Provenance(BaseModel):

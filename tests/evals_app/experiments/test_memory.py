@@ -56,9 +56,18 @@ def test_with_a_thread_for_each_item_nothing_is_recalled(editor, agent, body):
     assert Thread.objects.filter(experiment_id=experiment.pk, resource_key="ci-user").count() == 4
 
 
+def test_an_experiment_names_each_resource_that_a_conversation_may_have(editor, agent):
+    memory = {"thread": "per-item", "resource": "r" * 256}
+
+    experiment = run_experiment(make_dataset("One"), editor, agent, memory=memory)
+
+    assert Thread.objects.get(experiment_id=experiment.pk).resource_key == memory["resource"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        ({"memory": {"thread": "per-item", "resource": "x" * 257}}, "memory.resource"),
         ({"requestContext": {"resourceId": "x" * 300}}, "requestContext.resourceId"),
         ({"requestContext": {"mastra__resourceId": "a\n"}}, "requestContext.mastra__resourceId"),
         ({"memory": {"thread": "per-item", "resource": " "}}, "memory.resource"),
