@@ -69,6 +69,8 @@ PHRASES = {
     r"\bThe same for programs\b": "Machine-readable: OpenAPI 3.1",
     r"\bsays the same to the same\b": "answers identical questions identically",
     r"\bLive moved\b|\blive, but is gone\b": "The live version changed.",
+    r"\bgo(?:es|ing)? around (?:a|the|any|no)\b": "bypass a gate",
+    r"\bnot \w+ (?:\w+ ){0,4}any more\b": "no longer",
 }
 
 VISIBLE_ATTRIBUTES = r'(?:title|text|label|placeholder|aria-label|help|empty|action_label|summary)="([^"]*)"'

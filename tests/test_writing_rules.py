@@ -23,14 +23,15 @@ THIRD_PERSON = re.compile(r"(?:^|\. |\n)\s*(?:Raises|Returns|Yields) [A-Za-z`]")
 FORBIDDEN_NAMES = {"asked", "each", "found", "held", "kept", "moment", "picture", "said", "shown", "told", "wanted"}
 # Names that do not say what they name, in the words of which nobody finds the code of a subject.
 UNCLEAR = """
-    ALONE AgentShape Asked Asking Building Built ButtonsMiddleware CALLER CannotBuild Circle Column Copy
+    ALONE Activated AgentShape Asked Asking Building Built ButtonsMiddleware CALLER CannotBuild Checked Circle Column
+    Copy Cut Decided
     EditForm Family FiguresView Held JSONLines Kept KeptAnswer KeptText LOCK Lines Lost MAKERS MANY
     MayReadFigures NotedScheduler ONE ObserveMiddleware Offer OpenedForm Performance Places Plan Prepared
-    ProgramsMiddleware REASONS REFUSALS REPEATS RawJSON Refusal Refused Repeated RunFault SANE_ID SHARED SOME
-    SPARED STAND_IN Said ShapeError SignInTries Sketch Spelled StaffOnly StandIn StoredAgent StrictJSON THESE
+    Processing ProgramsMiddleware REASONS REFUSALS REPEATS RawJSON Refusal Refused Repeated RunFault SANE_ID SHARED
+    SOME SPARED STAND_IN Said ShapeError SignInTries Sketch Spelled StaffOnly StandIn StoredAgent StrictJSON THESE
     TOTAL Taken Throttle Told UNSAID Wakeups Wanted Warning Whole Words Writer Writes agent_reply announced
-    ask_the_shape asked_by body_object ceiling chore count_alone count_kept delete_some fault_in faulty forgive
-    gathering generated give_back goes_live in_database in_thread in_turn innermost is_kept is_passing
+    ask_the_shape asked_by body_object ceiling chore count_alone count_kept delete_some enqueue_once_per fault_in
+    faulty forgive gathering generated give_back goes_live in_database in_thread in_turn innermost is_kept is_passing
     json_reply kept_on kept_secret key_of known_already last_movers look_again_if_nothing may may_all
     may_anything mend named_from naming number_of of_run offered on_stop on_the_wire own_message page_body
     page_text pair_versions place_of push_out read_agent read_anew read_body read_edit read_new read_new_agent
