@@ -15,6 +15,7 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Conflict
 from agentcms.ids import uuid7
+from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
 from evals_app.experiments import targets
@@ -74,7 +75,7 @@ def save_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Expe
     version = options.get("version")
     version = dataset.version if version is None else version
     if version > dataset.version:
-        raise ConfigError([Issue("version", f"The dataset has {dataset.version} versions.")])
+        raise ConfigError([Issue("version", f"The dataset has {pluralize(dataset.version, 'version')}.")])
     items = ItemVersion.objects.at_version(version).filter(dataset=dataset)
     items = items.filter(item__in=DatasetItem.objects.not_purged_before(timezone.now()))
     reject_unknown_scorers(options, dataset, items)

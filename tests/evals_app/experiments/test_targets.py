@@ -156,6 +156,15 @@ def test_what_only_agents_have_is_refused(editor):
     assert {issue.field for issue in raised.value.issues} == {"memory", "seed"}
 
 
+def test_a_version_that_the_dataset_does_not_have_is_refused(editor):
+    with pytest.raises(ConfigError) as raised:
+        new_experiment(make_dataset("One"), editor, targetType="workflow", targetId="triage-ticket", version=9)
+
+    assert [(issue.field, issue.message) for issue in raised.value.issues] == [
+        ("version", "The dataset has 1 version.")
+    ]
+
+
 def test_it_runs_with_the_rights_that_its_user_has_now(editor):
     experiment = new_experiment(make_dataset({"input": TICKET}), editor, **over("workflow", "triage-ticket"))
     editor.memberships.all().delete()
