@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from django.contrib import messages
+from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.text import Truncator
@@ -14,6 +16,7 @@ from django_htmx.http import trigger_client_event
 
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import is_htmx
+from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
@@ -40,22 +43,27 @@ def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
     except ConfigError as error:
         return render_saved_inputs(request, agent, f"Variables: {error.issues[0].message}", is_error=True)
     form = SavedInputForm(data)
-    inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():
         errors = " ".join(str(field.errors[0]) for field in form if field.errors)
         return render_saved_inputs(request, agent, errors, is_error=True)
     name = form.cleaned_data["input_name"]
-    if inputs.count() >= MAX_SAVED_INPUTS and not inputs.filter(name=name).exists():
+    is_new = store_input(request, agent, name, {"text": form.cleaned_data["message"], "variables": variables})
+    if is_new is None:
         message = f"You have the maximum of {MAX_SAVED_INPUTS} saved inputs. Remove one first."
         return render_saved_inputs(request, agent, message, is_error=True)
-    user_id = cast(int, request.user.pk)
-    _, is_new = SavedInput.objects.update_or_create(
-        user_id=user_id,
-        agent=agent,
-        name=name,
-        defaults={"text": form.cleaned_data["message"], "variables": variables},
-    )
     return render_saved_inputs(request, agent, f"Input {name} saved." if is_new else f"Input {name} replaced.")
+
+
+@transaction.atomic
+def store_input(request: HttpRequest, agent: Agent, name: str, values: JSONObject) -> bool | None:
+    """Save an input of the user, or replace that of its name. Return whether it is new, or None beyond the limit."""
+    user_id = cast(int, request.user.pk)
+    # Requests at the same time would count the same inputs.
+    get_user_model().objects.select_for_update(no_key=True).filter(pk__in=[user_id]).exists()
+    inputs = SavedInput.objects.filter(user=user_id, agent=agent)
+    if inputs.count() >= MAX_SAVED_INPUTS and not inputs.filter(name=name).exists():
+        return None
+    return SavedInput.objects.update_or_create(user_id=user_id, agent=agent, name=name, defaults=values)[1]
 
 
 def input_to_save(request: HttpRequest, agent: Agent) -> tuple[dict[str, str], dict[str, str]]:
