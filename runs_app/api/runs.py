@@ -41,7 +41,7 @@ class RunsView(JSONView):
         if agent_id is not None:
             runs = runs.filter(agent_key=agent_id)
         if status != "all":
-            runs = runs.filter(status=status)
+            runs = runs.with_status(status)
         page = runs.with_roles(request.user).without_large_columns()[paging.start : paging.stop]
         bodies = [run_body(run, request.user) for run in page]
         body = page_payload("runs", bodies, runs.count(), paging.page, paging.per_page)

@@ -62,6 +62,12 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def unfinished(self) -> Self:
         return self.filter(status__in=self.model.UNFINISHED_STATUSES, finished_at=None)
 
+    def with_status(self, status: str) -> Self:
+        """Filter to the runs with a status."""
+        # Finished runs are most. Those of the other statuses are found by an index of the time of the end.
+        is_unfinished = status in self.model.UNFINISHED_STATUSES
+        return self.filter(status=status, **({"finished_at": None} if is_unfinished else {}))
+
     def leased(self) -> Self:
         """Filter to the runs that a process executes, or that wait for one."""
         # Both columns are conditions of the small index of these runs, as in `unfinished`.

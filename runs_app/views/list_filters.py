@@ -82,13 +82,12 @@ class RunListState(ListState):
     def matches(self) -> AgentRunQuerySet:
         """The matching runs. Child runs are listed on the pages of their parents."""
         filters: dict[str, object] = {"parent": None, **self._agent_filter}
-        if self.state:
-            filters["status"] = self.state
         if self.version:
             filters["version_number"] = self.version
         if self.mine:
             filters["requested_by"] = self.user.pk
-        return self.runs.filter(**filters)
+        runs = self.runs.filter(**filters)
+        return runs.with_status(self.state) if self.state else runs
 
     @property
     def _agent_filter(self) -> dict[str, object]:
