@@ -11,6 +11,7 @@ from access_app.role import Role
 from agentcms.db.batches import in_batches
 from agentcms.db.column_values import ColumnValues
 from agentcms.errors import Conflict
+from evals_app.experiments.creation import reject_many_experiments
 from evals_app.experiments.ending import count_so_far, lock_experiment, stop_reason
 from evals_app.experiments.figures import find_unscored
 from evals_app.experiments.jobs import enqueue_experiment
@@ -31,7 +32,7 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
     """Run the items again that failed, and those that a cancelled experiment left out. Return their number.
 
     The failed results are deleted; their runs stay. An answer whose scorer failed is scored again, which counts too.
-    Raise Conflict, and RoleRequired without the role for the target.
+    Raise Conflict, RoleRequired without the role for the target, and ApiError if the user has too many experiments.
     """
     with transaction.atomic():
         row = lock_experiment(experiment.pk)
@@ -44,6 +45,8 @@ def retry_failed(experiment: Experiment, user: Caller) -> int:
         reopen_unscored(row)
         delete_failed(row)
         reopen(row)
+        if row.created_by_id == user.pk:
+            reject_many_experiments(user)
         count_so_far(row)
         # What deleted results have spent counts too, so the experiment might end before its first item.
         if reason := stop_reason(row):

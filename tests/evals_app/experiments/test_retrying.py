@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agentcms.errors import ApiError
 from evals_app.experiments.memory import own_thread_prefix
 from evals_app.experiments.retrying import retry_failed
 from evals_app.models import Experiment, ExperimentResult
@@ -55,3 +56,15 @@ def test_a_retry_deletes_the_threads_of_failed_items_alone(editor, agent):
     answer = experiment.results.get()
     expected = {f"{own_thread_prefix(answer)}{retry}" for retry in (0, 12)} | {shared.key}
     assert {*Thread.objects.values_list("key", flat=True)} == expected
+
+
+def test_a_retry_counts_as_an_experiment_of_its_user(editor, agent, settings):
+    settings.EXPERIMENTS_PER_USER = 1
+    experiment = ended(editor, agent, 1)
+    new_experiment(make_dataset("Other", pk="other"), editor, agent)
+
+    with pytest.raises(ApiError, match="experiments that have not ended"):
+        retry_failed(experiment, editor)
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.results.count()) == ("completed", 1)
