@@ -17,7 +17,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
 from django.core.checks import run_checks
 from django.core.management import call_command, get_commands
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection
 
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
@@ -89,6 +89,8 @@ def database_lock() -> Iterator[None]:
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('prepare', 0))")
         yield
     finally:
+        with suppress(DatabaseError):  # without a connection the lock is released already
+            holder.rollback()  # the pool would warn of a connection in a transaction
         holder.close()
 
 

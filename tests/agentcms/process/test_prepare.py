@@ -30,3 +30,11 @@ def test_a_second_preparation_waits_for_the_first(tmp_path, name, capsys):
     second.join(10)
     assert has_begun.is_set()
     assert prepare.WAITING_MESSAGE in capsys.readouterr().out
+
+
+@pytest.mark.postgres_only
+def test_the_lock_of_the_database_ends_without_a_warning_of_the_pool(caplog):
+    with caplog.at_level("WARNING"), prepare.database_lock():
+        pass
+
+    assert caplog.messages == []
