@@ -29,7 +29,7 @@ def test_the_forms_name_no_sign_in_that_does_not_exist(root):
     pages = [root.get(address).content.decode() for address in (ADD, password_page)]
 
     assert ["LDAP" in page for page in pages] == [False, False]
-    assert ["API keys of the user work all the same." in page for page in pages] == [True, True]
+    assert ["API keys of the user still work." in page for page in pages] == [True, True]
     assert "the current password for this user will be lost" in pages[1]
 
 

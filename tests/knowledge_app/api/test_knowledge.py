@@ -375,7 +375,7 @@ def test_vectors_for_an_index_that_is_rebuilt_meanwhile_are_to_be_sent_again(fil
         return normalize(numbers, path)
 
     Document.objects.all().delete()
-    monkeypatch.setattr(sent_vectors, "normalize", replace_it)
+    monkeypatch.setattr(sent_vectors, "normalize_vector", replace_it)
 
     refused = publisher.post("/api/vector/handbook/upsert", vectors_with_texts(1))
 
