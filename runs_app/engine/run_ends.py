@@ -157,7 +157,8 @@ def cancel_abandoned_children() -> None:
     executed = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, cancel_requested_at=None)
     for runs in (waiting, executed):
         abandoned = runs.filter(~is_child_of_task(), parent__finished_at__isnull=False)
-        for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_ENDED_RUNS]):
+        # Not by the primary key: SQLite would read all runs in its order, not the few of the index.
+        for child_id in list(abandoned.order_by("created_at").values_list("pk", flat=True)[:MAX_ENDED_RUNS]):
             with logging_errors(log, "Run %s no longer has a parent and could not be cancelled.", child_id):
                 cancel_run(child_id)
 
