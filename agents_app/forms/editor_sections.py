@@ -34,8 +34,9 @@ from agents_app.forms.tools.background import (
     compose_background,
     mode_for_all,
 )
-from agents_app.forms.tools.knowledge import BaseList, build_base_list, compose_knowledge
-from agents_app.forms.tools.mcp import ToolList, build_tool_list, compose_selection
+from agents_app.forms.tools.knowledge import BaseRow, build_base_list, compose_knowledge
+from agents_app.forms.tools.listed_rows import ListedRows
+from agents_app.forms.tools.mcp import ServerRows, build_tool_list, compose_selection
 from agents_app.forms.variants.inputs import VariantInputs
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
@@ -137,14 +138,14 @@ class EditorSections(forms.Form):
         return self[name].data if self.is_bound else self[name].initial
 
     @cached_property
-    def knowledge_bases(self) -> BaseList:
+    def knowledge_bases(self) -> ListedRows[BaseRow]:
         """Return the knowledge bases with the options of the agent, as submitted or stored."""
         is_sent = self.is_bound and "knowledge" in self.data
         value = compose_knowledge(self.data, self.base["knowledge"]) if is_sent else self.base["knowledge"]
         return build_base_list(value, self.agent.owner_id, self.data.get("knowledge-search", ""))
 
     @cached_property
-    def mcp_tools(self) -> ToolList:
+    def mcp_tools(self) -> ListedRows[ServerRows]:
         """Return the tools of MCP servers, as submitted or stored."""
         is_sent = self.is_bound and "mcp_clients" in self.data
         value = compose_selection(self.data, self.base["mcp_clients"]) if is_sent else self.base["mcp_clients"]
@@ -166,7 +167,7 @@ class EditorSections(forms.Form):
         # By the names that models have for them, as in `runs_app.building.tool_names`.
         keys += [f"workflow-{key}" for key in self.selected_keys("workflows")]
         keys += [f"agent-{key}" for key in self.selected_keys("agents")]
-        keys += [tool.key for server in self.mcp_tools.servers for tool in server.tools if tool.is_selected]
+        keys += [tool.key for server in self.mcp_tools.rows for tool in server.tools if tool.is_selected]
         errors = self["background_inputs"].errors.as_data()
         return background_tool_rows(self.background_value[0], keys, self.data if self.is_bound else {}, errors)
 
@@ -214,7 +215,7 @@ class EditorSections(forms.Form):
         filled |= {"knowledge"} if any(row.is_selected for row in self.knowledge_bases.rows) else set()
         filled |= {"variants"} if self.variants.is_set else set()
         filled |= {"background-tasks"} if self.background_value != (None, []) else set()
-        return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_tools.servers) else set())
+        return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_tools.rows) else set())
 
     def is_filled(self, name: str) -> bool:
         is_set = self.structured[name].is_set if name in STRUCTURED_FIELDS else bool(self[name].value())

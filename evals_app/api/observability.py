@@ -31,7 +31,7 @@ def filter_traces(query: QueryParams, runs: AgentRunQuerySet) -> AgentRunQuerySe
     """Filter runs as the published client filters traces."""
     runs = runs.filter(read_run_filters(query))
     if (status := query.text("status")) is not None:
-        runs = runs.filter(status=RUN_STATUSES.get(status, status))
+        runs = runs.with_status(RUN_STATUSES.get(status, status))
     if (span_type := query.text("spanType")) is not None and span_type != RUN_SPAN_TYPE:
         runs = runs.none()
     began = read_times(query, "startedAt", "began") | read_times(query, "dateRange", "began")

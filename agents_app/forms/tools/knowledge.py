@@ -21,7 +21,7 @@ from agents_app.configuration.knowledge import NO_BASE_MESSAGE, filter_problem
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.objects.members import format_text_or_json, is_line, parse_text_or_json
-from agents_app.forms.tools.listed_rows import find_listed_rows
+from agents_app.forms.tools.listed_rows import ListedRows, find_listed_keys
 from agents_app.registry import Entry, Kind, registry
 
 MAX_UNSELECTED_BASES = 50  # in the list; each takes 4 kB of the page
@@ -72,29 +72,20 @@ class BaseRow:
         return [*CONDITION_LABELS.items()]
 
 
-@dataclass(frozen=True)
-class BaseList:
-    """The bases in the list, how many more a search found, and its text."""
-
-    rows: list[BaseRow]
-    more: int
-    query: str
-
-
-def build_base_list(value: object, owner_id: str, query: str = "") -> BaseList:
+def build_base_list(value: object, owner_id: str, query: str = "") -> ListedRows[BaseRow]:
     """Return the bases that a value names, and the first of this owner that match a query."""
     selected = value if isinstance(value, dict) else {}
     bases = registry.staff_entries_of(Kind.KNOWLEDGE).items()
     entries = {key: entry for key, entry in bases if entry.is_usable_by(owner_id)}
-    listed = find_listed_rows(
+    listed = find_listed_keys(
         sorted({*entries, *selected}),
         selected,
         query,
         MAX_UNSELECTED_BASES,
         lambda key: base_search_text(key, entries.get(key)),
     )
-    rows = [base_row(key, entries.get(key), selected.get(key)) for key in listed.keys]
-    return BaseList(rows, listed.more, query)
+    rows = [base_row(key, entries.get(key), selected.get(key)) for key in listed.rows]
+    return listed.with_rows(rows)
 
 
 def base_search_text(key: str, entry: Entry | None) -> str:

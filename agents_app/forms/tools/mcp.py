@@ -22,7 +22,7 @@ from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_p
 from agents_app.forms.form_data import FormData
 from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.tools.definition_difference import PartDifference, part_differences
-from agents_app.forms.tools.listed_rows import find_listed_rows
+from agents_app.forms.tools.listed_rows import ListedRows, find_listed_keys
 from agents_app.registry import Entry, Kind, registry
 
 MAX_SEARCHED = 500  # characters of a description
@@ -96,16 +96,7 @@ class ServerRows:
         return any(tool.is_selected and (tool.problem or tool.same_name) for tool in self.tools)
 
 
-@dataclass(frozen=True)
-class ToolList:
-    """The servers in the list, how many more tools a search found, and its text."""
-
-    servers: list[ServerRows]
-    more: int
-    query: str
-
-
-def build_tool_list(value: object, owner_id: str, query: str = "") -> ToolList:
+def build_tool_list(value: object, owner_id: str, query: str = "") -> ListedRows[ServerRows]:
     """Return the tools that a value names, and the first that agents of this owner may use and that match a query."""
     selected = {tool.key: tool for tool in selected_tools(value)}
     entries = {
@@ -114,17 +105,17 @@ def build_tool_list(value: object, owner_id: str, query: str = "") -> ToolList:
         if entry.is_usable_by(owner_id) and (key in selected or not entry.unavailable_reason)
     }
     keys = sorted({*entries, *selected})
-    listed = find_listed_rows(
+    listed = find_listed_keys(
         keys, selected, query, MAX_UNSELECTED_TOOLS, lambda key: tool_search_text(key, entries.get(key))
     )
     same_names = find_same_names((tool.reference for tool in selected.values()), owner_id)
     servers: dict[str, list[SelectableTool]] = {}
-    for key in listed.keys:
+    for key in listed.rows:
         row = tool_row(key, entries.get(key), selected.get(key), owner_id)
         servers.setdefault(server_of(key), []).append(replace(row, same_name=same_names.get(key, "")))
     counts = Counter(map(server_of, keys))
     rows = [ServerRows(server, tools, counts[server]) for server, tools in servers.items()]
-    return ToolList(rows, listed.more, query)
+    return listed.with_rows(rows)
 
 
 def server_of(key: str) -> str:

@@ -22,7 +22,7 @@ def tools(monkeypatch):
 
 
 def keys_of(tool_list):
-    return [tool.key for server in tool_list.servers for tool in server.tools]
+    return [tool.key for server in tool_list.rows for tool in server.tools]
 
 
 def test_the_first_tools_are_listed_with_the_number_of_the_others(tools):
@@ -30,7 +30,7 @@ def test_the_first_tools_are_listed_with_the_number_of_the_others(tools):
 
     assert keys_of(result) == tools[:3]
     assert result.more == 2
-    assert [(server.key, server.selected_count, server.tool_count) for server in result.servers] == [
+    assert [(server.key, server.selected_count, server.tool_count) for server in result.rows] == [
         ("desk", 0, 2),
         ("shop", 0, 3),
     ]
