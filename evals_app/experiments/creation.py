@@ -61,12 +61,15 @@ def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Ex
 
 
 def reject_many_experiments(user: Caller) -> None:
-    """Raise ApiError if a user has too many experiments that have not ended, with the new one."""
+    """Raise ApiError if a user has too many unfinished experiments, with the new one."""
     # Of two calls at the same moment, the second waits and counts the experiment of the first.
     lock_jobs_of(user)
     limit = settings.EXPERIMENTS_PER_USER
     if Experiment.objects.unfinished().filter(created_by=user.pk, is_external=False).count() > limit:
-        message = f"You have {limit} experiments that have not ended. Wait until one ends, or cancel one."
+        message = (
+            f"You have reached the limit of {pluralize(limit, 'unfinished experiment')}. "
+            "Wait until one ends, or cancel one."
+        )
         raise ApiError(429, message, "too_many_experiments", headers={"Retry-After": str(JOB_RETRY_AFTER)})
 
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.db.outages import read_through_outage
 from agentcms.errors import ApiError, Unavailable
+from agentcms.plural import pluralize
 from runs_app.approvals.lookup import waits_for_people
 from runs_app.engine import run_ends
 from runs_app.events.notifications import notifier
@@ -139,7 +140,8 @@ class TooManyStreams(ApiError):
     """Error 429: the user has reached the limit of streams in this process."""
 
     def __init__(self, maximum: int) -> None:
-        message = f"You have {maximum} open streams of unfinished runs. Close one, or wait until a run is finished."
+        limit = pluralize(maximum, "open stream")
+        message = f"You have reached the limit of {limit} of unfinished runs. Close one, or wait until a run ends."
         super().__init__(429, message, "too_many_streams", headers={"Retry-After": str(STREAM_RETRY_AFTER)})
 
 

@@ -136,6 +136,6 @@ def test_a_user_with_many_waiting_runs_starts_no_more(settings):
     assert wait_for_end(start_run(agent, user)).status == "succeeded"
     RunFactory(suspended=True, chunks=[], requested_by=user, agent=first.agent)
 
-    with pytest.raises(TooManyRuns, match="You have 2 runs that wait for approval"):
+    with pytest.raises(TooManyRuns, match="limit of 2 suspended runs"):
         start_run(agent, user)
     assert wait_for_end(start_run(agent, member("editor"))).status == "succeeded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -11,6 +12,8 @@ from agentcms.lookalike_ids import describe_ambiguity
 from agentcms.wire.json_types import JSONObject
 
 MAX_REFERENCES = 1000  # of one kind in one agent; a body could hold millions, and each costs validation time
+# Controls, formats such as the zero-width space, and separators. A link with such a name alone could not be seen.
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 
 
 def validation_error(message: str) -> PydanticCustomError:
@@ -20,9 +23,13 @@ def validation_error(message: str) -> PydanticCustomError:
 
 
 def _validate_not_blank(value: str) -> str:
-    if not value.strip():
+    if not any(map(_is_visible, value)):
         raise validation_error("This may not be blank.")
     return value
+
+
+def _is_visible(character: str) -> bool:
+    return unicodedata.category(character) not in INVISIBLE_CATEGORIES
 
 
 def _validate_id(value: str) -> str:

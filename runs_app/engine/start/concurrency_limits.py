@@ -9,6 +9,7 @@ from django.conf import settings
 from access_app.caller import Caller
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError
+from agentcms.plural import pluralize
 from agents_app.editing.archive_guard import reject_archived
 from agents_app.models import Agent
 from runs_app.frequent_queries import leased_runs_of, locked_agent_of_run, suspended_runs
@@ -70,7 +71,8 @@ def reject_limit_of_user(user: Caller) -> None:
 
 def too_many_runs_of_user() -> TooManyRuns:
     return TooManyRuns(
-        f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
+        f"You have reached the limit of {pluralize(settings.RUNS_PER_USER, 'unfinished run')}. "
+        "Wait for one, or stop one."
     )
 
 
@@ -79,12 +81,13 @@ def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: b
     leased = leased_runs_of(user_id=id_or_zero(user), agent_id=agent.id)
     if has_many_suspended:
         raise TooManyRuns(
-            f"You have {settings.RUNS_SUSPENDED_PER_USER} runs that wait for approval. "
+            f"You have reached the limit of {pluralize(settings.RUNS_SUSPENDED_PER_USER, 'suspended run')}. "
             "Decide the calls that they wait for, or stop some of them."
         )
     if user is not None and sum(user_id == user.pk for user_id, _ in leased) >= settings.RUNS_PER_USER:
         raise too_many_runs_of_user()
     if sum(key == agent.id for _, key in leased) >= settings.RUNS_PER_AGENT:
         raise TooManyRuns(
-            f"This agent has reached its limit of {settings.RUNS_PER_AGENT} unfinished runs. Try again shortly."
+            f"This agent has reached its limit of {pluralize(settings.RUNS_PER_AGENT, 'unfinished run')}. "
+            "Try again shortly."
         )

@@ -60,6 +60,7 @@ WRONG_TYPES = [
     {"name": 7},
     {"name": ""},
     {"name": " \t"},
+    {"name": "\u200b\u2060 "},  # of invisible characters only
     {"name": "x" * 201},
     {"name": None},
     {"name": ["x"]},

@@ -63,7 +63,7 @@ def test_a_retry_counts_as_an_experiment_of_its_user(editor, agent, settings):
     experiment = ended(editor, agent, 1)
     new_experiment(make_dataset("Other", pk="other"), editor, agent)
 
-    with pytest.raises(ApiError, match="experiments that have not ended"):
+    with pytest.raises(ApiError, match="limit of 1 unfinished experiment"):
         retry_failed(experiment, editor)
 
     experiment.refresh_from_db()

@@ -373,7 +373,7 @@ def test_a_try_has_the_limits_of_streams(client, publisher, refunds, settings):
     with StreamSlot(publisher):
         busy = text(client.post("/scorers/refunds/try", {"run": run.pk}))
 
-    assert "You have 1 open streams" in busy
+    assert "limit of 1 open stream of unfinished runs" in busy
     assert "<b>1.000</b>" in text(client.post("/scorers/refunds/try", {"run": run.pk}))
 
 

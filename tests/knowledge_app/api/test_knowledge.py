@@ -82,6 +82,7 @@ def test_the_agents_that_searched_a_deleted_base_are_named(publisher, filled):
     [
         ({"id": "Not valid"}, "id"),
         ({"name": " "}, "name"),
+        ({"name": "\u200b"}, "name"),
         ({"embedder": "local/unknown"}, "embedder"),
         ({"chunkSize": 5}, "chunkSize"),
         ({"chunkOverlap": 900}, "chunkOverlap"),

@@ -28,7 +28,7 @@ def test_the_number_of_runs_per_user_is_limited(agent, settings):
     answer = Caller(api_key(user)).post(f"/api/agents/{other.pk}/generate", {"messages": "Hello"})
 
     assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
-    assert answer.body["error"].startswith("You have reached the limit of 1 unfinished runs.")
+    assert answer.body["error"].startswith("You have reached the limit of 1 unfinished run.")
     assert AgentRun.objects.count() == 1
     run_ends.cancel_run(run.pk)
     wait_for_end(run)
@@ -39,7 +39,7 @@ def test_the_number_of_runs_per_agent_is_limited(agent, settings):
     settings.RUNS_PER_AGENT = 1
     start_run(agent, member("editor"), LONG)
 
-    with pytest.raises(TooManyRuns, match="This agent has reached its limit of 1 unfinished runs"):
+    with pytest.raises(TooManyRuns, match="This agent has reached its limit of 1 unfinished run"):
         start_run(agent, member("editor"))
 
     assert wait_for_end(start_run(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"

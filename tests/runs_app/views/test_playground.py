@@ -174,7 +174,7 @@ def test_too_many_runs_are_an_error_in_their_column(editor, agent, settings):
     answer = ask(editor, agent, "live", "v1", htmx=True)
 
     assert AgentRun.objects.count() == 1
-    assert "Not started. You have reached the limit of 1 unfinished runs." in page_text(answer)
+    assert "Not started. You have reached the limit of 1 unfinished run." in page_text(answer)
 
 
 def test_line_ends_are_normalized(editor, agent):

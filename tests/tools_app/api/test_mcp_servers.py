@@ -118,6 +118,7 @@ def test_a_command_in_a_body_is_refused(manager, office, server):
         ({"servers": {"office": {"type": "stdio", "commandKey": "rm"}}}, "servers.office.commandKey"),
         ({"id": "bureau"}, "servers.office"),
         ({"name": " "}, "name"),
+        ({"name": "\u200b"}, "name"),
         ({"prefix": "1"}, "prefix"),
         ({"enabled": "yes"}, "enabled"),
     ],
