@@ -20,7 +20,7 @@ from django.utils.text import smart_split, unescape_string_literal
 
 from access_app.permissions import has_role_somewhere
 from access_app.role import SHARED_LABEL, Role
-from agentcms.db.text_conditions import contains_text, like_ignores_case
+from agentcms.db.text_conditions import MAX_SEARCH_WORDS, contains_text, like_ignores_case
 from agentcms.plural import pluralize
 
 INVALID_SELECTION_MESSAGE = "The selection contains a row that cannot exist. Select the rows again."
@@ -61,9 +61,9 @@ class CheckedListMixin:
     ) -> tuple[QuerySet[Any], bool]:
         """Return the rows with all words of a search, in upper or lower case. On SQLite, Django finds É by É only.
 
-        It gets the other words.
+        It gets the other words. Words above MAX_SEARCH_WORDS are ignored.
         """
-        words = [*smart_split(search_term)]
+        words = [*smart_split(search_term)][:MAX_SEARCH_WORDS]
         names = [str(name) for name in self.get_search_fields(request)]  # type: ignore[attr-defined]
         for word in words:
             if not like_ignores_case(word):

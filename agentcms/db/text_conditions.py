@@ -7,6 +7,8 @@ import re
 from django.db import connection
 from django.db.models import Q
 
+MAX_SEARCH_WORDS = 20  # SQLite refuses a statement with a condition for each of a thousand words
+
 
 def contains_text(column: str, text: str) -> Q:
     """Return the condition for rows whose column contains a text, in upper or lower case."""

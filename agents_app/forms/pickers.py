@@ -10,14 +10,13 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from access_app.caller import Caller
-from agentcms.db.text_conditions import contains_text
+from agentcms.db.text_conditions import MAX_SEARCH_WORDS, contains_text
 from agents_app.configuration.acp_agents import ACP_KINDS
 from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 
 MAX_PICKER_OPTIONS = 20  # of one search; more words find the others
-MAX_SEARCH_WORDS = 10
 MAX_CHOSEN_ROWS = 100  # with buttons; a page with a thousand of them in several fields has megabytes
 
 KIND_BY_FIELD = {

@@ -39,6 +39,14 @@ def test_the_parts_of_a_search_are_all_needed(staff):
     assert keys_of(staff, Agent, "équipe jour") == []
 
 
+@pytest.mark.parametrize("word", ["team", "équipe"])
+def test_the_words_of_a_very_long_search_are_limited(staff, word):
+    AgentFactory(id="porter", name="Équipe de nuit, a night team")
+    AgentFactory(id="guide", name="Guide")
+
+    assert keys_of(staff, Agent, f"{word} " * 1500) == ["porter"]
+
+
 def test_columns_that_are_only_compared_as_a_whole_do_not_prevent_a_search(staff):
     dataset = make_dataset("One")
     experiment = Experiment.objects.create(dataset=dataset, dataset_version=1, target_id="x", name="Été")

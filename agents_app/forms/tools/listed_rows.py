@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from agents_app.forms.pickers import MAX_SEARCH_WORDS
+from agentcms.db.text_conditions import MAX_SEARCH_WORDS
 
 Row = TypeVar("Row")
 OtherRow = TypeVar("OtherRow")

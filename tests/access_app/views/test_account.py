@@ -252,6 +252,14 @@ def test_a_large_team_has_pages_and_a_search(manager):
     assert "No member has" in client.get(f"{team()}&q=nobody").content.decode()
 
 
+def test_the_words_of_a_very_long_search_of_members_are_limited(manager):
+    MembershipFactory(owner_id="support", user=UserFactory(username="lee"))
+
+    page = browser(manager).get(team(), {"owner": "support", "q": "lee " * 1500})
+
+    assert [member.user.username for member in page.context["page"]] == ["lee"]
+
+
 @pytest.mark.parametrize(("name", "sent"), [("member", {"role": "editor"}), ("remove_member", {})])
 def test_a_changed_member_leads_back_to_the_same_page_of_a_search(manager, name, sent):
     other = MembershipFactory(owner_id="support", user=UserFactory(username="lee"))
