@@ -33,6 +33,4 @@
   onAdded("time[title]", (time) => (time.title = exactFormat.format(new Date(time.dateTime))));
   onAdded("time[data-exact]", (time) => (time.textContent = exactFormat.format(new Date(time.dateTime))));
   setInterval(refreshTimes, REFRESH_INTERVAL);
-
-  Object.assign(agentcms, { formatAge });
 })();

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.utils.http import urlencode
 
 from agentcms.web.concurrent_edits import ConcurrentEditForm
+from agentcms.web.list_state import Chip
 from agents_app.configuration.field_labels import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
 from agents_app.forms.fields import RawTextField
@@ -144,13 +145,13 @@ class VersionFilterForm(forms.Form):
             versions = versions.filter(created_at__date__lte=values["until"])
         return versions
 
-    def active_filters(self) -> list[dict[str, str]]:
-        """Return the label and value of each active filter, and the query string without it."""
+    def active_filters(self) -> list[Chip]:
+        """Return the active filters, each with the query string without it."""
         self.is_valid()
         chips = []
         for name, value in self.cleaned_data.items():
             if value:
                 rest = {key: text for key, text in self.data.items() if key not in (name, "page") and text}
                 text = "" if value is True else FIELD_LABELS.get(value, value) if name == "field" else str(value)
-                chips.append({"label": str(self.fields[name].label), "value": text, "without": urlencode(rest)})
+                chips.append(Chip(str(self.fields[name].label), text, f"?{urlencode(rest)}"))
         return chips

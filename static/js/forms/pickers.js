@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, onAdded, formatCount } = agentcms;
+  const { find, findAll, listen, onAdded } = agentcms;
   const ROW_PLACEHOLDER = /__row__/g; // in the names of a new row, as in agents_app/forms/processors_field.py
 
   let newRows = 0;
@@ -208,5 +208,5 @@
     if (picker) update(picker);
   });
 
-  Object.assign(agentcms, { updateRows: () => findAll("[data-picker]").forEach(update), formatCount });
+  Object.assign(agentcms, { updateRows: () => findAll("[data-picker]").forEach(update) });
 })();

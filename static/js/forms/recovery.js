@@ -51,7 +51,7 @@
   onAdded("form[data-recover]", offerRecovery);
 
   function offerRecovery(form) {
-    const banner = find("[data-recovery]", form) || find(`[data-recovery-of="${CSS.escape(form.getAttribute("id"))}"]`);
+    const banner = find("[data-recovery]", form);
     const key = banner && findRecoverableKey(form);
     if (!key) return;
     const text = readText(key);

@@ -75,6 +75,14 @@ def test_a_filter_is_a_chip_that_can_be_removed(editor, ann, agent):
     assert listing.chips[0].without == "?"  # a version number needs its agent
 
 
+def test_the_value_of_a_filter_has_the_direction_of_its_text(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann)
+
+    page = editor.get(f"{LIST}?agent={agent.pk}")
+
+    assert f'<span dir="auto"><b>Agent</b> {agent.pk}</span>' in page.content.decode()
+
+
 def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann)
 

@@ -74,6 +74,14 @@ def test_filters_are_in_the_url_and_can_be_removed(publisher, story):
     assert 'href="?field=instructions"' in response.content.decode()
 
 
+def test_the_value_of_a_filter_has_the_direction_of_its_text(publisher, story):
+    html = page(publisher, "list", story, named="on", field="instructions").content.decode()
+
+    assert '<span dir="auto"><b>Named only</b></span>' in html
+    assert 'aria-label="Remove named only"' in html
+    assert '<span dir="auto"><b>Changed</b> Instructions</span>' in html
+
+
 def test_filtering_by_field_finds_its_changes(publisher, story):
     assert numbers(page(publisher, "list", story, field="tools")) == [3, 1]
     assert numbers(page(publisher, "list", story, field="integrationTools")) == [1]
