@@ -21,6 +21,13 @@ PASS = 1.0
 # More digits come from the arithmetic: the mean of 0.7, 0.8 and 0.9 is a little less than 0.8.
 SCORE_DIGITS = 12  # of a score that is compared with a bar
 LOWEST = 0.0  # the best score of a scorer that is better the lower it scores
+# The 97.5 % quantiles of Student's t with 1 to 30 degrees of freedom. scipy has them too, but takes long to import,
+# and web processes draw intervals.
+T_QUANTILES = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
 Earlier = tuple[Decimal, int]  # the cost and the tokens
 SUMMARY_COLUMNS = ("scores", "duration_ms", "tokens", "cost", "scores_tokens", "scores_cost")
 
@@ -156,10 +163,8 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
     if not values:
         return {"name": name, "count": 0, **counts, "mean": None, "min": None, "max": None, "passRate": None}
     mean = math.fsum(values) / len(values)
-    spread = 0.0
-    if len(values) > 1:
-        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-        spread = half_interval(variance, len(values))
+    variance = math.fsum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
+    spread = half_interval(variance, len(values))
     return {
         "name": name,
         "count": len(values),
@@ -174,8 +179,19 @@ def figures(name: str, values: Sequence[float], passed: int, not_scorable: int =
 
 
 def half_interval(variance: float, count: int) -> float:
-    """Return how far the 95 % interval of a mean of `count` values reaches on each side."""
-    return 1.96 * math.sqrt(variance / count)  # 1.96 deviations are 95 % of a normal distribution
+    """Return how far the 95 % interval of a mean of `count` values reaches on each side, by Student's t.
+
+    The mean of one value has no interval, and the result is 0.
+    """
+    return t_quantile(count - 1) * math.sqrt(variance / count) if count > 1 else 0.0
+
+
+def t_quantile(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t with degrees of freedom of at least 1."""
+    if freedom <= len(T_QUANTILES):
+        return T_QUANTILES[freedom - 1]
+    # The first terms of formula 26.7.5 in Abramowitz and Stegun. They are exact to 4 digits here.
+    return 1.95996 + 2.3722 / freedom + 2.8227 / freedom**2
 
 
 def percentile(values: Iterable[float], share: float) -> float | None:

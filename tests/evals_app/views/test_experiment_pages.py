@@ -440,10 +440,10 @@ def test_the_choice_of_a_comparison_stands_above_the_results(client, editor):
 
 @pytest.mark.parametrize(
     ("scores", "interval"),
-    [([0.0, 1.0], "0.00 to 1.00"), ([1.0, 3.0], "0.04 to 3.96"), ([-1.0, 1.0], "-1.96 to 1.96")],
+    [([0.0, 1.0], "0.00 to 1.00"), ([1.0, 3.0], "-10.71 to 14.71"), ([-1.0, 1.0], "-12.71 to 12.71"), ([0.5], "")],
 )
 def test_the_interval_of_a_mean_ends_where_scores_do(client, editor, scores, interval):
-    experiment = ended(make_dataset("One", "Two", owner_id="support"), scores)
+    experiment = ended(make_dataset(*["One", "Two"][: len(scores)], owner_id="support"), scores)
     Experiment.objects.update(summary=summarize_experiment(experiment))
 
     assert f'<td data-label="95 % interval">{interval}</td>' in text(client.get(f"/experiments/{experiment.pk}"))

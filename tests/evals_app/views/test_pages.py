@@ -273,7 +273,7 @@ def test_answers_with_few_words_in_common_are_shown_whole():
 def test_quality_shows_points_with_a_table_and_what_a_gate_misses(client, editor):
     agent = AgentFactory(owner_id="support")
     experiment = ended(make_dataset("One", owner_id="support"), [0.5])
-    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 1}
+    figures = {"name": "Exact", "mean": 0.5, "low": 0.4, "high": 0.6, "min": 0.5, "count": 2}
     Experiment.objects.filter(pk=experiment.pk).update(
         target_type="agent", target_id=agent.pk, summary={"scorers": {"exact": figures}, "cost": 0.1, "p95Ms": 100}
     )
