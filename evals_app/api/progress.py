@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from django.db import close_old_connections
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.views import JSONView
+from agentcms.db.connections import return_connection
 from agentcms.db.outages import read_through_outage
 from agentcms.wire.canonical import canonical
 from evals_app.api.experiment_representation import wire_status
@@ -88,7 +88,7 @@ class ProgressStream(ServerSentEvents):
                 sent, sent_at = block, time.monotonic()
             if self.experiment.is_finished or stopping.is_set():
                 break
-            close_old_connections()  # return the connection while waiting
+            return_connection()
             stopping.wait(PROGRESS_INTERVAL)
             if not read_through_outage(stopping, self.refresh):
                 return

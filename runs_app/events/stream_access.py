@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from django.db import close_old_connections
-
 from access_app.caller import Caller
+from agentcms.db.connections import return_connection
 from memory_app.realms import refresh_credentials
 from runs_app.models import AgentRun
 
@@ -31,7 +30,7 @@ class StreamAccess:
         if time.monotonic() - self.checked_at < ACCESS_CHECK_INTERVAL:
             return False
         has_ended = not (refresh_credentials(self.user) and self.is_visible())
-        close_old_connections()  # return the connection while waiting
+        return_connection()
         self.checked_at = time.monotonic()  # last: after an error, the next call asks again
         return has_ended
 

@@ -13,10 +13,10 @@ from contextlib import suppress
 from uuid import UUID
 
 from django.conf import settings
-from django.db import close_old_connections
 from django.utils import timezone
 
 from access_app.caller import Caller
+from agentcms.db.connections import return_connection
 from agentcms.db.outages import read_through_outage
 from agentcms.errors import ApiError, Unavailable
 from agentcms.plural import pluralize
@@ -53,7 +53,7 @@ def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
             woken.clear()  # before the read: what is written after it sets the event again, and the wait below ends
             was_stopping = stopping.is_set()  # read before the events: those written before it must be yielded
             batch, is_last = read_through_outage(stopping, read_batch, run_id, after)
-            close_old_connections()  # return the connection while waiting; the reader may be slow
+            return_connection()
             if batch:
                 yield batch
                 after, sent_at = batch[-1][0], time.monotonic()
@@ -124,7 +124,7 @@ def wait_until_over(run_id: UUID) -> AgentRun:
                 run, has_ended = read_through_outage(stopping, read_run, run_id)
                 if has_ended or was_stopping:
                     return run
-            close_old_connections()  # return the connection while waiting
+            return_connection()
             woken.wait(notifier.poll_interval(EVENT_POLL_INTERVAL))
 
 

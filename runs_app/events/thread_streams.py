@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import close_old_connections
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from agentcms.db.connections import return_connection
 from agentcms.db.outages import read_through_outage
 from memory_app.history.thread_signals import NO_RUN, stored_signals, wire_signal
 from memory_app.history.turn_markup import is_spoken
@@ -184,7 +184,7 @@ class ThreadStream(streams.ServerSentEvents):
             if blocks and not read_through_outage(streams.stopping, self.reader.may_read):
                 return
             has_more = subscriptions.follow(self.reader.unfinished_ids()) or has_more
-            close_old_connections()  # return the connection while waiting; the reader may be slow
+            return_connection()
             if blocks:
                 yield b"".join(blocks)
                 sent_at = time.monotonic()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentcms.db.connections import return_connection
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.vectors.embedders import EmbedderFailed, InputKind, UnknownEmbedder
 from runs_app.models.provider import ModelProvider
@@ -45,6 +46,7 @@ class ProviderEmbedder:
 
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
+        return_connection()
         try:
             embeddings = asyncio.run(self.request(texts, kind))
         except Exception as error:  # each client has its own errors

@@ -25,7 +25,6 @@ def lose_membership():
 @pytest.mark.parametrize(("lose", "status"), [(lose_key, 401), (lose_membership, 404)])
 def test_a_caller_who_loses_access_gets_no_result(lose, status, monkeypatch):
     monkeypatch.setattr(stream_access, "ACCESS_CHECK_INTERVAL", 0)
-    monkeypatch.setattr(stream_access, "close_old_connections", lambda: None)  # it would end the transaction of a test
 
     @workflow("change-rights")
     def change_rights() -> str:

@@ -27,7 +27,6 @@ def test_each_change_is_an_event_until_the_end(monkeypatch):
     experiment.refresh_from_db()
     stream = progress.ProgressStream(experiment, progress.StreamSlot(member("viewer")))
     monkeypatch.setattr(progress, "PROGRESS_INTERVAL", 0)
-    monkeypatch.setattr(progress, "close_old_connections", lambda: None)
 
     first = events([next(stream.blocks)])
     Experiment.objects.update(succeeded_count=1)
@@ -67,8 +66,6 @@ def test_a_reader_who_leaves_the_team_gets_no_further_event(monkeypatch):
     Experiment.objects.update(status="running")
     experiment.refresh_from_db()
     reader = member("viewer", "support")
-    for module in (progress, stream_access):
-        monkeypatch.setattr(module, "close_old_connections", lambda: None)
     monkeypatch.setattr(progress, "PROGRESS_INTERVAL", 0)
     monkeypatch.setattr(stream_access, "ACCESS_CHECK_INTERVAL", 0)
     stream = progress.ProgressStream(experiment, progress.StreamSlot(reader))

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     monkeypatch.setattr(stream_access, "ACCESS_CHECK_INTERVAL", 0)
-    monkeypatch.setattr(stream_access, "close_old_connections", lambda: None)  # it would end the transaction of a test
     yield
     streams.stream_slots.count_by_user.clear()
 

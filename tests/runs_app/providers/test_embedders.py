@@ -7,6 +7,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from django.db import connections
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder, find_embedder
 from runs_app.providers import cached_providers
@@ -66,6 +67,23 @@ def test_an_error_of_the_provider_names_its_status_and_no_key(server, monkeypatc
         find_embedder("openai/any").embed(["One"], "query")
 
     assert KEY not in str(error.value) + caplog.text
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_a_request_holds_no_database_connection(server, monkeypatch):
+    embedder = find_embedder("openai/any")
+    wrapper, open_connections = connections["default"], []
+    wrapper.ensure_connection()
+
+    async def request(self, texts, kind):
+        open_connections.append(wrapper.connection)
+        return [[1.0] for _ in texts]
+
+    monkeypatch.setattr(type(embedder), "request", request)
+    embedder.embed(["One"], "query")
+
+    assert open_connections == [None]
 
 
 def test_a_private_address_is_not_reached(server, settings):
