@@ -53,9 +53,13 @@ class ProviderEmbedder:
             # The error itself may quote the key or the texts.
             log.warning("The embedder %s failed: %s", self.name, type(error).__name__)
             raise EmbedderFailed(failure_sentence(self.name, error)) from None
-        if len(embeddings) != len(texts) or len({len(row) for row in embeddings}) != 1 or not embeddings[0]:
+        try:
+            rows: Rows = np.asarray(embeddings, np.float32)
+        except (TypeError, ValueError):  # texts for numbers, or vectors of several lengths
+            rows = np.empty(0, np.float32)
+        # Some servers answer null for a number that they could not compute. It becomes NaN, which no JSON can have.
+        if rows.ndim != 2 or len(rows) != len(texts) or not rows.size or not np.isfinite(rows).all():
             raise EmbedderFailed(f"The embedder {self.name} returned no vector for a text.")
-        rows: Rows = np.asarray(embeddings, np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1)
         return rows

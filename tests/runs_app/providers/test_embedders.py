@@ -18,12 +18,12 @@ KEY = "sk-test-0123456789"
 
 
 class EmbeddingServer(BaseHTTPRequestHandler):
-    status, requests = 200, []
+    status, requests, vector = 200, [], [3.0, 4.0, 0.0]
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.requests.append((self.path, self.headers["Authorization"], body))
-        data = [{"object": "embedding", "index": n, "embedding": [3.0, 4.0, 0.0]} for n in range(len(body["input"]))]
+        data = [{"object": "embedding", "index": n, "embedding": self.vector} for n in range(len(body["input"]))]
         usage = {"prompt_tokens": 3, "total_tokens": 3}
         answer = {"object": "list", "data": data, "model": body["model"], "usage": usage}
         content = json.dumps(answer if self.status == 200 else {"error": {"message": f"wrong key {KEY}"}}).encode()
@@ -67,6 +67,14 @@ def test_an_error_of_the_provider_names_its_status_and_no_key(server, monkeypatc
         find_embedder("openai/any").embed(["One"], "query")
 
     assert KEY not in str(error.value) + caplog.text
+
+
+@pytest.mark.parametrize("vector", [[], [None, 1.0], [float("nan"), 1.0], ["x", 1.0], None])
+def test_an_answer_without_numbers_is_a_failure(server, monkeypatch, vector):
+    monkeypatch.setattr(EmbeddingServer, "vector", vector)
+
+    with pytest.raises(EmbedderFailed, match=r"returned no vector for a text|did not answer"):
+        find_embedder("openai/any").embed(["One"], "query")
 
 
 @pytest.mark.postgres_only
