@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db.models import F
 
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError
 from memory_app.models import Thread
 from memory_app.realms import memory_caller
@@ -115,6 +116,7 @@ def ask_model(agent: ResolvedAgent, call: PendingCall, text: str) -> object:
         async with asyncio.timeout(READER_TIMEOUT):
             return await reader.read_reply(built.agent.model, call.tool, call.payload, call.resume_schema, text)
 
+    return_connection()
     try:
         return asyncio.run_coroutine_threadsafe(ask(), get_engine().loop).result()
     except Exception:  # the model is not available, for example; the message then starts an ordinary run

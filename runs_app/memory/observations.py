@@ -15,6 +15,7 @@ from django.conf import settings
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
 
+from agentcms.db.connections import return_connection
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.memory.options import ObservationalOptions
 from agents_app.configuration.references import MissingReference
@@ -97,6 +98,7 @@ class Observations(AbstractCapability[RunDeps]):
         loop = asyncio.get_running_loop()
 
         def execute(request: Coroutine[Any, Any, ModelAnswer]) -> ModelAnswer:
+            return_connection()
             answer = asyncio.run_coroutine_threadsafe(request, loop)
             return answer.result(settings.OBSERVER_TIMEOUT + SPARE_SECONDS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -14,6 +14,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
@@ -128,21 +129,11 @@ def reject_call(row: McpServer, definition: Definition) -> None:
 
 def execute(server: Server, name: str, arguments: JSONObject, caller: CallerNames) -> object:
     """Call a tool. Raise ApiError if the server failed, or if its result is too large."""
-    # They import pydantic-ai, which is heavy.
-    from runs_app.building.tools import MAX_RESULT_SIZE
-    from tools_app.mcp.calls import call_mcp_tool
-    from tools_app.mcp.sessions import session_pool
+    from runs_app.building.tools import MAX_RESULT_SIZE  # imports pydantic-ai, which is heavy
 
-    async def call() -> Any:
-        try:
-            async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
-                return to_storable_json(await call_mcp_tool(server, name, arguments, caller))
-        finally:
-            # The sessions belong to this event loop, which ends with the call.
-            await session_pool().close_all()
-
+    return_connection()
     try:
-        result = asyncio.run(call())
+        result = asyncio.run(call_in_own_loop(server, name, arguments, caller))
     except TimeoutError:
         raise ApiError(424, "The tool did not answer in time.", "tool_failed") from None
     except McpError as error:
@@ -152,6 +143,20 @@ def execute(server: Server, name: str, arguments: JSONObject, caller: CallerName
     if len(text_or_json(result).encode()) > MAX_RESULT_SIZE:
         raise ApiError(424, LARGE_MESSAGE.format(title=server.title), "tool_failed")
     return result
+
+
+async def call_in_own_loop(server: Server, name: str, arguments: JSONObject, caller: CallerNames) -> object:
+    """Return the result of a tool, as an event loop of its own calls it. Raise TimeoutError and McpError."""
+    # They import pydantic-ai, which is heavy.
+    from tools_app.mcp.calls import call_mcp_tool
+    from tools_app.mcp.sessions import session_pool
+
+    try:
+        async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
+            return to_storable_json(await call_mcp_tool(server, name, arguments, caller))
+    finally:
+        # The sessions belong to this event loop, which ends with the call.
+        await session_pool().close_all()
 
 
 class RefreshView(JSONView):

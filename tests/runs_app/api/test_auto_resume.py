@@ -4,11 +4,13 @@ import asyncio
 import json
 
 import pytest
+from django.db import connections
 from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry, tool
 from runs_app.approvals import auto_resume
+from runs_app.building import answer_reader
 from runs_app.building.answer_reader import read_reply
 from runs_app.calling import current
 from runs_app.models import AgentRun, PendingCall
@@ -116,6 +118,19 @@ def test_the_next_message_confirms(editor, waiting, user):
         user,
     )
     assert AgentRun.objects.count() == 1
+
+
+@pytest.mark.postgres_only
+def test_the_request_to_the_model_holds_no_database_connection(editor, waiting, monkeypatch):
+    wrapper, open_connections = connections["default"], []
+
+    async def read(*arguments):
+        open_connections.append(wrapper.connection)
+
+    monkeypatch.setattr(answer_reader, "read_reply", read)
+    say(editor, "Yes, confirmed")
+
+    assert open_connections == [None]
 
 
 def test_a_repeated_answer_with_the_same_key_returns_the_same_run(editor, waiting):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.db import connections
 
 from agents_app.models import Agent
 from jobs_app.models import Job
@@ -12,7 +13,10 @@ from memory_app.observational.jobs import OBSERVE_THREAD, observe_if_enabled
 from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE
 from memory_app.observational.observation_log import load_log
 from runs_app import tasks  # noqa: F401  registers the handler
+from runs_app.memory import observing as observing_module
+from runs_app.memory.model_requests import ModelAnswer
 from runs_app.models import AgentRun
+from runs_app.providers import cached_providers
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.observational.conftest import append, turns
@@ -113,6 +117,29 @@ def test_above_the_limit_a_run_observes_itself_first(caller):
     assert {"data-om-status", "data-om-observation-start", "data-om-observation-end"} <= kinds
     assert all(run.remembered["observations"]["messageTokens"] <= 240 for run in AgentRun.objects.all())
     assert not last_run().warnings
+
+
+@pytest.mark.postgres_only
+def test_a_run_that_waits_for_its_observer_holds_no_database_connection(caller, settings, monkeypatch):
+    settings.MODEL_KEYS = {"openai": "sk-1"}
+    cached_providers.invalidate()
+    observing({**SMALL, "model": "openai/any"})
+    open_connections = []
+
+    def request(*arguments):
+        wrapper = connections["default"]  # of the thread that waits
+
+        async def answer():
+            open_connections.append(wrapper.connection)
+            return ModelAnswer("Much was said.", {})
+
+        return answer()
+
+    monkeypatch.setattr(observing_module, "request_answer", request)
+    for number in range(5):
+        ask(caller, f"Question {number} " + "x" * 100)
+
+    assert set(open_connections) == {None}
 
 
 def test_an_observer_that_always_fails_stops_no_run(caller):

@@ -3,6 +3,7 @@
 from unittest.mock import Mock
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 
 from access_app.role import Role
@@ -13,6 +14,7 @@ from tests.agentcms.observability.test_metrics import read_metric
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
 from tests.runs_app.factories import RunFactory
+from tools_app.mcp import calls
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
 from tools_app.models import McpServer
@@ -281,6 +283,21 @@ def test_a_call_without_a_run_has_the_limits_of_a_run(http_server, settings):
 
     assert (with_a_stream, with_a_run) == ((429, "too_many_streams"), (429, "too_many_runs"))
     assert of_another == call(editor) == call(editor) == (200, 5)
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_a_call_holds_no_database_connection(http_server, monkeypatch):
+    store_listing(http_server.pk, listing(add="Add."))
+    wrapper, open_connections = connections["default"], []
+
+    async def call(*arguments):
+        open_connections.append(wrapper.connection)
+
+    monkeypatch.setattr(calls, "call_mcp_tool", call)
+    caller(Role.EDITOR).post("/api/mcp/office/tools/add/execute", {})
+
+    assert open_connections == [None]
 
 
 def test_calls_without_a_run_are_counted_with_those_of_runs(http_server, client):
