@@ -21,6 +21,7 @@ from pydantic_ai.models import ModelRequestContext
 
 from agentcms.errors import ApiError
 from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
+from agentcms.vectors.embedders import LOCAL_PREFIX
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.references import MissingReference
 from memory_app.history.message_data import ASSISTANT, USER
@@ -29,7 +30,7 @@ from memory_app.recall.parts import cut_parts
 from memory_app.recall.recall_signal import messages_recalled
 from memory_app.recall.recalled_messages import RecallScope, recall_for_run, reload_messages
 from runs_app.engine.context import RunDeps
-from runs_app.engine.thread_pools import run_briefly, run_db
+from runs_app.engine.thread_pools import run_blocking, run_briefly, run_db
 from runs_app.memory.last_messages import has_user_prompt, role_and_text
 
 if TYPE_CHECKING:
@@ -123,8 +124,10 @@ async def embed_query(name: str, text: str) -> Rows:
     """
     embedder: Embedder = await run_db(find_embedder, name)
     await run_briefly(embedder.load)
+    # A request to a provider goes on after the timeout, and must not keep a thread from the other brief functions.
+    call = run_briefly if name.startswith(LOCAL_PREFIX) else run_blocking
     async with asyncio.timeout(EMBEDDING_TIMEOUT):
-        return await run_briefly(embedder.embed, cut_parts(text), "query")
+        return await call(embedder.embed, cut_parts(text), "query")
 
 
 def recall_warning_of(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Semantic recall in runs, with the default embedder."""
 
 import asyncio
+from threading import Event
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from memory_app.models import Message, Participant
 from memory_app.recall.indexing import INDEX_MESSAGES
 from memory_app.recall.recall_signal import messages_recalled
 from runs_app.building.agent import build_agent
+from runs_app.engine.thread_pools import run_briefly
 from runs_app.memory import semantic_recall
 from runs_app.providers import cached_providers
 from tests.factories import UserFactory, member
@@ -240,9 +242,7 @@ class SlowEmbedder:
         pass
 
     def embed(self, texts, kind):
-        import threading
-
-        threading.Event().wait(0.5)
+        Event().wait(0.5)
         return find_embedder(LOCAL).embed(texts, kind)
 
 
@@ -282,6 +282,36 @@ def test_an_embedder_that_fails_is_a_warning_and_the_run_goes_on(earlier, new, m
     assert warning.message.startswith("Earlier messages were not recalled: ")
     assert message in warning.message
     assert outcomes == ["failed"]
+
+
+class HangingEmbedder(SlowEmbedder):
+    name = "openai/hanging"
+
+    def __init__(self):
+        self.answered = Event()
+
+    def embed(self, texts, kind):
+        self.answered.wait()
+        raise EmbedderFailed("The provider did not answer.")
+
+
+def test_providers_that_do_not_answer_hold_up_no_brief_function(monkeypatch):
+    embedder, count = HangingEmbedder(), 32
+    monkeypatch.setattr(semantic_recall, "find_embedder", lambda name: embedder)
+    monkeypatch.setattr(semantic_recall, "EMBEDDING_TIMEOUT", 0.05)
+
+    async def recall_often():
+        recalls = [semantic_recall.embed_query(embedder.name, QUESTION) for _ in range(count)]
+        failures = await asyncio.gather(*recalls, return_exceptions=True)
+        try:
+            return failures, await asyncio.wait_for(run_briefly(str.upper, "done"), 5)
+        finally:
+            embedder.answered.set()
+
+    failures, answer = asyncio.run(recall_often())
+
+    assert [type(failure) for failure in failures] == [TimeoutError] * count
+    assert answer == "DONE"
 
 
 def test_the_providers_may_have_to_be_read_again_for_an_embedder(earlier, new, settings):
