@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, InterfaceError
 from django.db.models import Q
 from django.utils import timezone
 
 from access_app.caller import Caller
+from agentcms.db.connections import return_connection
 from agentcms.db.outages import read_through_outage
 from agentcms.wire.json_types import JSONObject
 from memory_app.realms import refresh_credentials
@@ -76,7 +77,7 @@ class TaskObserver:
             rows = [*tasks]
             waits_for = suspend_payloads(task for task in rows if self.waits_anew(task))
             return [chunk for task in rows for chunk in self.changes(task, waits_for.get(task.pk))]
-        except DatabaseError:
+        except (DatabaseError, InterfaceError):
             self.seen = before
             raise
 
@@ -115,7 +116,7 @@ def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[S
     while not stopping.is_set() and time.monotonic() < ends_at:
         current = observer.current(tasks(), since).order_by("created_at", "number")[:MAX_TASKS_PER_READ]
         chunks = read_through_outage(stopping, observer.read, current)
-        close_old_connections()
+        return_connection()
         if chunks or time.monotonic() - sent_at >= HEARTBEAT:
             yield chunks
             sent_at = time.monotonic()
@@ -145,7 +146,7 @@ class TaskStream(ServerSentEvents):
             # Memberships are part of the query of the tasks, but a revoked key is not.
             if not read_through_outage(stopping, refresh_credentials, self.user):
                 return
-            close_old_connections()  # return the connection while waiting; the reader may be slow
+            return_connection()
             yield (
                 b"".join(b"data: %s\n\n" % encode_chunk(chunk["payload"]["runId"], chunk) for chunk in chunks)
                 or KEEP_ALIVE
@@ -207,7 +208,7 @@ def follow_until_idle(run_id: UUID, after: int, max_idle: float) -> Iterator[Bat
         is_left = read_through_outage(stopping, watch.is_waiting)
         batch = read_through_outage(stopping, watch.read)
         woken = read_through_outage(stopping, watch.woken_runs)
-        close_old_connections()
+        return_connection()
         if batch:
             yield batch
         for woken_id in woken:

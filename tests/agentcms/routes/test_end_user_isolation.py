@@ -19,8 +19,6 @@ from memory_app.history.threads import get_or_create_resource
 from memory_app.models import Message, Observation, Participant, Thread
 from memory_app.realms import memory_caller
 from memory_app.working import values
-from runs_app.background import task_streams
-from runs_app.events import streams, thread_streams
 from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunStep
 from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread
@@ -105,13 +103,6 @@ WAIT_FOR_RUN = [
     for route in ROUTES
     if route.module == "runs_app.api.decisions" and route.name not in ("api-approval", "api-send-tool-approval")
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_connection(monkeypatch):
-    """Let streams not close the connection of the test, whose transaction would end with it."""
-    for module in (streams, thread_streams, task_streams):
-        monkeypatch.setattr(module, "close_old_connections", lambda: None)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import partial
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.test import Client
 from django.utils import timezone
 from pydantic_ai import ModelRetry
@@ -124,13 +124,13 @@ def test_an_outage_while_progress_is_stored_does_not_stop_the_tool(db, monkeypat
 def away_once(monkeypatch):
     """Return a function that lets another one meet an outage of the database when it is called first."""
 
-    def interrupt(module, name):
+    def interrupt(module, name, error=OperationalError):
         original, calls = getattr(module, name), []
 
         def meet_outage(*args, **kwargs):
             calls.append(name)
             if len(calls) == 1:
-                raise OperationalError("the database is away")
+                raise error("the database is away")
             return original(*args, **kwargs)
 
         monkeypatch.setattr(module, name, meet_outage)
@@ -159,6 +159,22 @@ def test_a_task_whose_beginning_meets_an_outage_begins_when_its_job_is_sent_agai
     (task,) = tasks.wait(run, "completed")
 
     assert (before, task.result) == ("running", "result 1")
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_the_watch_of_a_task_goes_on_after_an_outage(db, away_once, monkeypatch, error):
+    monkeypatch.setattr(execution, "WATCH_INTERVAL", 0)
+    away_once(steps, "was_cancelled", error)
+    task = task_of(RunFactory(), status="cancelled")
+
+    async def watch():
+        work = asyncio.ensure_future(asyncio.Event().wait())
+        watching = asyncio.ensure_future(execution.watch_job(Job(), task.pk, work))
+        await asyncio.wait([work, watching], return_when=asyncio.FIRST_COMPLETED)
+        watching.cancel()
+        return work.cancelled()
+
+    assert asyncio.run(watch())
 
 
 def test_a_worker_that_has_lost_a_task_neither_repeats_nor_ends_it(db):
