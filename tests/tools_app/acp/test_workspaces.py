@@ -107,6 +107,19 @@ def test_a_link_that_is_exchanged_during_the_write_leads_nowhere(workspace, outs
     assert os.listdir(outside) == ["secret.txt"]
 
 
+def test_two_files_are_written_into_a_new_folder_at_once(workspace, monkeypatch):
+    mkdir = os.mkdir
+
+    def make_as_second(*arguments, **options):
+        mkdir(*arguments, **options)
+        mkdir(*arguments, **options)
+
+    monkeypatch.setattr(os, "mkdir", make_as_second)
+    workspace.write("src/main.py", "pass")
+
+    assert workspace.read("src/main.py") == "pass"
+
+
 def test_sizes_are_limited(workspace, monkeypatch):
     workspace.write("a.txt", "x" * 1024 * 1024)
     with pytest.raises(PathRefused, match="larger than 1 MB"):

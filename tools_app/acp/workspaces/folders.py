@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from uuid import UUID
@@ -150,7 +150,8 @@ def open_folder(name: str, parent: int, *, create: bool) -> int:
     except FileNotFoundError:
         if not create:
             raise
-        os.mkdir(name, 0o700, dir_fd=parent)
+        with suppress(FileExistsError):  # another write of the agent was first
+            os.mkdir(name, 0o700, dir_fd=parent)
         return os.open(name, _FOLDER, dir_fd=parent)
 
 
