@@ -92,7 +92,11 @@ async def open_checked(host: str, port: int) -> tuple[asyncio.StreamReader, asyn
     addresses = await resolve_host(host, port)
     if not all(map(is_allowed_address, addresses)):
         raise AddressRefused("The address is private.", "private_address")
-    return await asyncio.open_connection(str(addresses[0]), port)  # not the name: it may resolve to another now
+    # Not the name: it may resolve to another address now.
+    for address in addresses[:-1]:
+        with suppress(OSError):  # try the next address, such as the IPv4 one where there is no IPv6
+            return await asyncio.open_connection(str(address), port)
+    return await asyncio.open_connection(str(addresses[-1]), port)
 
 
 async def send_status(writer: asyncio.StreamWriter, status: str) -> None:

@@ -1,6 +1,7 @@
 """The proxy of programs, without a sandbox: what it answers to requests that it does not pass on."""
 
 import asyncio
+from ipaddress import ip_address, ip_network
 
 import pytest
 
@@ -28,6 +29,21 @@ async def status_of(request, idle_connections=0):
 )
 def test_other_requests_are_not_allowed(request_line):
     assert asyncio.run(status_of(request_line)) == "HTTP/1.1 405 Method Not Allowed"
+
+
+def test_the_other_addresses_of_a_host_are_tried(settings, monkeypatch):
+    settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
+
+    async def resolve(host, port):
+        return [ip_address("127.0.0.2"), ip_address("127.0.0.1")]
+
+    async def connect():
+        async with await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0) as server:
+            return await status_of(f"CONNECT example.com:{server.sockets[0].getsockname()[1]} HTTP/1.1")
+
+    monkeypatch.setattr(proxy, "resolve_host", resolve)
+
+    assert asyncio.run(connect()) == "HTTP/1.1 200 Connection established"
 
 
 def test_a_program_with_many_connections_may_try_again(monkeypatch):
