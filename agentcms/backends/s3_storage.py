@@ -11,6 +11,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import File
+from s3transfer.exceptions import RetriesExceededError
 from storages.backends.s3 import S3Storage
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
@@ -85,7 +86,7 @@ def unavailable_errors() -> Iterator[None]:
             raise FileNotFoundError("The bucket has no such file.") from error
         log.error("The bucket of STORAGE_URL refused a request: %s.", reason)
         raise Unavailable(seconds=RETRY_AFTER) from error
-    except BotoCoreError as error:
+    except (BotoCoreError, RetriesExceededError) as error:  # the latter if the server broke off a download
         bucket_circuit.record_failure()
         log.error("The bucket of STORAGE_URL is unavailable: %s.", type(error).__name__)
         raise Unavailable(seconds=RETRY_AFTER) from error

@@ -8,9 +8,11 @@ import sys
 
 import pytest
 from django.core.management import call_command
+from s3transfer.exceptions import RetriesExceededError
 
 from agentcms.backends import s3_storage as bucket_storage
 from agentcms.backends.storage import storage_config
+from agentcms.errors import Unavailable
 from agentcms.server.processes import PROJECT
 from jobs_app import cleanup, files
 from jobs_app.models import Job, JobFile
@@ -124,6 +126,13 @@ def test_an_unavailable_bucket_is_a_503_and_jobs_are_tried_again(server, setting
     use_storage(settings, "")
     Job.objects.update(lease_until=job.created_at)
     assert run_claimed(exported).state == "done"
+
+
+def test_a_download_that_the_bucket_breaks_off_is_unavailable(closed_circuit):
+    with pytest.raises(Unavailable), bucket_storage.unavailable_errors():
+        raise RetriesExceededError(ConnectionResetError())
+
+    assert bucket_storage.bucket_circuit.is_open
 
 
 def count_connections(server_socket):
