@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
 from agentcms.db.column_values import ColumnValues
 from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.ids import uuid7
+from agentcms.plural import pluralize
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import MAX_ATTEMPTS, Job
+from runs_app.engine.thread_pools import ENDING_ERROR, run_blocking
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, Score, ScorerCount
+
+Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +41,10 @@ MAX_SCORE = 1_000_000  # sums and squares of scores must fit a double
 MAX_SCORE_COST = 1_000_000  # US dollars, as the column of the cost holds
 MAX_SCORER_VERSION = 2**31 - 1  # as the column of the version holds
 NOT_SCORABLE = "not scorable"  # the label of an answer that a scorer cannot score
+
+
+class ScorerTimeout(Exception):
+    """The error of a scorer that gave no score in time. The message is for users."""
 
 
 class AnswerToScore(NamedTuple):
@@ -158,11 +168,44 @@ def compute_score(run: AgentRun, key: str) -> ColumnValues:
         return {"error": f"No scorer is registered as '{key}'."}
     try:
         with spans.span(f"scorer {key}", {"agentcms.scorer": key, "agentcms.run.id": str(run.pk)}):
-            return score_columns(entry.target(**scorer_arguments(entry.target, values_of_run(run))))
+            return score_columns(call_scorer(entry.target, scorer_arguments(entry.target, values_of_run(run))))
     except OUTAGE_ERRORS:
         raise
+    except ScorerTimeout as error:
+        return {"error": str(error)}
     except Exception as error:
         return failure_columns(run, key, error)
+
+
+def call_scorer(target: Callable[..., object], arguments: JSONMapping) -> object:
+    """Return what a scorer returns. Raise ScorerTimeout.
+
+    A function in code is called in a thread: it may hang, or try to end its process.
+    """
+    if getattr(target, "limits_itself", False):
+        return target(**arguments)
+    return asyncio.run(within_limit(run_blocking(target, **arguments)))
+
+
+async def within_limit(scoring: Awaitable[Result]) -> Result:
+    """Return what a scorer returns: a judge may never answer. Raise ScorerTimeout after `SCORER_TIMEOUT` seconds.
+
+    A function in a thread goes on even then, but nobody waits for it.
+    """
+    limit: int = settings.SCORER_TIMEOUT
+    try:
+        async with asyncio.timeout(limit) as time_limit:
+            return await scoring
+    except TimeoutError:
+        if not time_limit.expired():  # that of a provider
+            raise
+        raise ScorerTimeout(f"The scorer gave no score within {pluralize(limit, 'second')}.") from None
+    except BaseException as error:
+        task = asyncio.current_task()
+        is_cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+        if is_cancelled or isinstance(error, Exception):
+            raise
+        raise RuntimeError(ENDING_ERROR) from error  # it would end the loop with the scorers of other answers
 
 
 def failure_columns(run: AgentRun, key: str, error: Exception) -> ColumnValues:

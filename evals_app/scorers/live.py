@@ -14,8 +14,8 @@ from agents_app.registry import Entry, Kind, registry
 from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.results import ScorerError, answer_of_run
 from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
-from evals_app.scorers.time_limit import within_limit
 from runs_app.models import AgentRun
+from runs_app.scoring import ScorerTimeout, within_limit
 
 
 class LiveScorer(NamedTuple):
@@ -23,6 +23,7 @@ class LiveScorer(NamedTuple):
 
     scorer_id: str
     version_number: int
+    limits_itself = True
 
     def __call__(self, run: AgentRun) -> ColumnValues:
         """Return the score of a run with everything that its row stores."""
@@ -36,12 +37,13 @@ class LiveEvaluator(NamedTuple):
     """A callable for the registry that scores a run by an evaluator."""
 
     target: Any
+    limits_itself = True
 
     def __call__(self, run: AgentRun) -> ColumnValues:
         """Return the score of a run."""
         try:
             return asyncio.run(within_limit(score_by_evaluator(self.target, answer_of_run(run)))).columns
-        except ScorerError as error:
+        except (ScorerError, ScorerTimeout) as error:
             return {"error": str(error)}
 
 

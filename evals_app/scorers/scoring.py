@@ -13,9 +13,8 @@ from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
-from evals_app.scorers.time_limit import within_limit
 from runs_app.engine.thread_pools import run_blocking, run_db
-from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, scorer_arguments
+from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, ScorerTimeout, scorer_arguments, within_limit
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
         return result_of_value(await within_limit(run_blocking(call_function, entry.target, answer)))
     except NotScorable as error:
         return ScoreResult(reason=str(error), label=NOT_SCORABLE)
-    except ScorerError as error:
+    except (ScorerError, ScorerTimeout) as error:
         return ScoreResult(error=str(error))
     except Exception as error:
         # Without the message, which may quote the answer.

@@ -14,8 +14,7 @@ from evals_app.scorers.kinds.trajectory import score_trajectory
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.settings import settings_of
 from evals_app.scorers.spending import Spending, current_spending
-from evals_app.scorers.time_limit import within_limit
-from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE
+from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, ScorerTimeout, within_limit
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ async def score_by_snapshot(snapshot: JSONMapping, answer: Answer, version_numbe
         result = await within_limit(score_by_kind(snapshot["type"], config, answer))
     except NotScorable as error:
         result = ScoreResult(reason=str(error), label=NOT_SCORABLE)
-    except ScorerError as error:
+    except (ScorerError, ScorerTimeout) as error:
         result = ScoreResult(error=str(error))
     except Exception as error:  # a provider or a registered step failed
         # Without the message, which may quote the answer.

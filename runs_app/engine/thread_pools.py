@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 MAX_AWAITED_CALLS = 32  # of one event loop that somebody waits for
 MAX_ABANDONED_CALLS = 96  # that go on after their callers have gone, and take no thread from other calls
+ENDING_ERROR = "The function tried to end its process or its caller."
 TOOL_THREADS = MAX_AWAITED_CALLS + MAX_ABANDONED_CALLS
 
 # Separate pools: slow tools must not delay the writes of a run, nor the runs of others that call no tool.
@@ -90,8 +91,11 @@ def _with_connections_returned(call: Callable[[], Result]) -> Result:
     close_old_connections()
     try:
         return call()
-    except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration) as error:
-        # The first three would end the event loop. The last would be lost without a trace.
-        raise RuntimeError("The function tried to end its process or its caller.") from error
+    except StopIteration as error:  # it would be lost without a trace
+        raise RuntimeError(ENDING_ERROR) from error
+    except Exception:
+        raise
+    except BaseException as error:  # as of a package written in Rust that panics: it would end the event loop
+        raise RuntimeError(ENDING_ERROR) from error
     finally:
         close_old_connections()

@@ -1,6 +1,8 @@
 """Scoring of finished runs."""
 
+import asyncio
 from datetime import timedelta
+from threading import Event
 from uuid import uuid4
 
 import pytest
@@ -237,3 +239,35 @@ def test_the_answer_of_a_deleted_run_is_not_scored(deleted, monkeypatch):
     job.refresh_from_db()
     assert (job.state, job.result) == (Job.State.DONE, {"scored": 0})
     assert not Score.objects.exists()
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, BaseException, asyncio.CancelledError])
+def test_a_scorer_that_tries_to_end_its_process_fails_alone(error):
+    """Without it the job would stay open until its lease ends, and no scorer after this one would be asked."""
+
+    def saboteur(answer):
+        raise error
+
+    registry.add(Entry(Kind.SCORER, "a-saboteur", "Saboteur", target=saboteur))
+    run = RunFactory()
+    job = Job.objects.create(
+        kind=scoring.SCORE_RUN, parameters={"run": str(run.pk), "scorers": ["a-saboteur", "answer-length"]}
+    )
+
+    runner.run_claimed(str(job.pk))
+
+    job.refresh_from_db()
+    failed, scored = run.scores.order_by("scorer")
+    assert (job.state, scored.score) == (Job.State.DONE, 1.0)
+    assert failed.error == "RuntimeError: The function tried to end its process or its caller."
+
+
+def test_a_scorer_in_code_that_never_answers_fails_in_time(settings):
+    settings.SCORER_TIMEOUT = 1
+    opened = Event()
+    registry.add(Entry(Kind.SCORER, "waits", "Waits", target=lambda answer: opened.wait(30) and 1.0))
+
+    columns = scoring.compute_score(RunFactory(), "waits")
+    opened.set()
+
+    assert columns == {"error": "The scorer gave no score within 1 second."}

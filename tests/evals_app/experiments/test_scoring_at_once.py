@@ -1,11 +1,13 @@
 """Answers that are scored at once, while other items run: their number, budgets, early ends and outages."""
 
+import asyncio
 import threading
 import time
 
 import pytest
 from django.db import OperationalError
 from django.utils import timezone
+from pydantic_evals.evaluators import Evaluator
 
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments import jobs, scoring, stopping
@@ -17,6 +19,7 @@ from evals_app.experiments.running.foreground import create_command_job, run_to_
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.stopping import end_early, request_cancel
 from evals_app.models import Experiment, ExperimentResult
+from evals_app.scorers.live import LiveEvaluator
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.models import AgentRun
@@ -231,6 +234,26 @@ def test_a_scorer_that_never_answers_fails_and_its_answer_is_scored_again(editor
     assert (experiment.succeeded_count, figures["count"], figures["errors"]) == (2, 2, 0)
     assert experiment.summary["earlierTokens"] == 7
     assert AgentRun.objects.count() == 2  # no item ran again
+
+
+@pytest.mark.parametrize("error", [SystemExit, BaseException, asyncio.CancelledError])
+@pytest.mark.parametrize("kind", ["function", "evaluator"])
+def test_a_scorer_that_tries_to_end_its_process_fails_alone(editor, agent, scorer, kind, error):
+    """Such as one whose package, written in Rust, panics. Without it the experiment would never end."""
+
+    class Saboteur(Evaluator):
+        def evaluate(self, context):
+            raise error
+
+    def sabotage(answer):
+        raise error
+
+    scorer(sabotage if kind == "function" else LiveEvaluator(Saboteur()))
+    experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["own", "answer-length"])
+
+    failed, scored = experiment.results.get().scores
+    assert (experiment.status, scored["score"]) == ("completed", 1.0)
+    assert failed["error"] == "RuntimeError: The function tried to end its process or its caller."
 
 
 def test_a_cancelled_experiment_waits_seconds_for_its_scorers(editor, agent, gate, monkeypatch):

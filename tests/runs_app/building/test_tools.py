@@ -151,7 +151,7 @@ def test_the_model_gets_the_error_of_a_tool(call_tool):
     assert content == "Use only numbers, + - * / % and parentheses."
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration, BaseException])
 def test_a_tool_cannot_stop_the_event_loop(call_tool, error):
     @tool("saboteur")
     def saboteur() -> str:
