@@ -66,6 +66,7 @@ class ExpandedSchema:
                 self.count_value(value, None, 1)
             else:
                 self.count_value(value, (), 1)
+        self.count_target(self.root.get("$ref"), (), 1)
         return self.remaining
 
     def count_value(self, value: object, path: tuple[str, ...] | None, depth: int) -> None:

@@ -21,6 +21,8 @@ SCHEMA = {
     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
     "required": ["city", "days"],
 }
+# Without references it would have a trillion parts.
+DOUBLING = {f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)} | {"d40": {}}
 TREE = {"$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/A"}}}}
 PATH = "/api/agents/concierge/generate"
 
@@ -193,6 +195,7 @@ def test_a_text_has_no_object(editor):
         ({"schema": {**SCHEMA, "unevaluatedProperties": False, "patternProperties": {}}}, "structuredOutput.schema"),
         ({"schema": {**SCHEMA, "properties": {"a": {"$ref": "#/required"}}}}, "structuredOutput.schema"),
         ({"schema": {**SCHEMA, "$ref": "#/x", "x": {"properties": [1]}}}, "structuredOutput.schema"),
+        ({"schema": {"type": "object", "$ref": "#/$defs/d0", "$defs": DOUBLING}}, "structuredOutput.schema"),
         ({"schema": SCHEMA, "model": "gpt"}, "structuredOutput.model"),
     ],
 )

@@ -34,6 +34,12 @@ def doubling(levels, **more):
     return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
 
 
+def doubling_at_the_root(levels):
+    """Return the same with a reference in place of properties."""
+    schema = doubling(levels)
+    return {"type": "object", "$ref": "#/$defs/d0", "$defs": schema["$defs"]}
+
+
 def doubling_by_pointers(levels):
     """Return the same without definitions: each property refers twice to the one before it."""
     properties = {"p0": {"type": "string"}}
@@ -74,6 +80,7 @@ def chain(length):
         doubling(14),
         doubling(40),
         doubling(14, description="One side."),
+        doubling_at_the_root(40),
         doubling_by_pointers(16),
         hidden_circle(14),
         complete_graph(12),
@@ -85,7 +92,18 @@ def chain(length):
             "$defs": {"long": {"type": "string", "description": "x" * 1000}},
         },
     ],
-    ids=["14 levels", "40 levels", "siblings", "pointers", "hidden circle", "graph", "chain", "plain", "long texts"],
+    ids=[
+        "14 levels",
+        "40 levels",
+        "siblings",
+        "root",
+        "pointers",
+        "hidden circle",
+        "graph",
+        "chain",
+        "plain",
+        "long texts",
+    ],
 )
 def test_a_schema_that_grows_is_refused_with_its_path(editor, schema):
     started = time.process_time()
