@@ -26,12 +26,25 @@ class CeleryApplication(Celery):
         return super().connection_for_write(url, transport_options=transport_options, **options)
 
 
+class TaskAborted(Exception):
+    """The error of a task that tried to end its process."""
+
+
 class ChangeTask(Task):
-    """A task that records `task` as the source of its changes."""
+    """A task that records `task` as the source of its changes, and cannot end its worker."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> object:
+        is_direct = self.request.called_directly  # not by a worker
         with change(source=Source.TASK):
-            return super().__call__(*args, **kwargs)
+            try:
+                return super().__call__(*args, **kwargs)
+            except Exception:
+                raise
+            except BaseException as error:
+                if is_direct:
+                    raise
+                # With threads, the worker would never acknowledge the task, and take one message less from then on.
+                raise TaskAborted(f"The task tried to end its process: {type(error).__name__}.") from error
 
 
 @setup_logging.connect(weak=False)

@@ -19,6 +19,11 @@ def rename(agent_id, user_id=None, **options):
         Agent.objects.get(pk=agent_id).edit({"name": "Porter"})
 
 
+@shared_task(name="tests.end_process")
+def end_process():
+    raise SystemExit(3)
+
+
 @pytest.fixture
 def worker(valkey):
     """Start a worker with two threads in this process."""
@@ -50,3 +55,19 @@ def test_a_task_records_author_and_message(worker):
     version = agent.versions.first()
     assert (version.author, version.author_name, version.source) == (ann, "ann", "task")
     assert (version.change_message, version.changed_fields, version.based_on) == ("A better name", ["name"], 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tasks_that_try_to_end_their_process_take_no_thread_of_the_worker(worker):
+    agent = AgentFactory()
+
+    for _ in range(3):  # more than the worker takes at once
+        end_process.delay()
+    rename.delay(agent.pk)
+
+    wait_until(lambda: agent.versions.count() == 2)
+
+
+def test_a_task_that_is_called_directly_ends_its_process():
+    with pytest.raises(SystemExit):
+        end_process()
