@@ -29,7 +29,7 @@ from runs_app.engine.thread_pools import ENDING_ERROR, run_blocking
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, Score, ScorerCount
 
-Result = TypeVar("Result")
+Scored = TypeVar("Scored")
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ def compute_score(run: AgentRun, key: str) -> ColumnValues:
         return {"error": f"No scorer is registered as '{key}'."}
     try:
         with spans.span(f"scorer {key}", {"agentcms.scorer": key, "agentcms.run.id": str(run.pk)}):
-            return score_columns(call_scorer(entry.target, scorer_arguments(entry.target, values_of_run(run))))
+            return score_columns(call_in_time(entry.target, scorer_arguments(entry.target, values_of_run(run))))
     except OUTAGE_ERRORS:
         raise
     except ScorerTimeout as error:
@@ -177,7 +177,7 @@ def compute_score(run: AgentRun, key: str) -> ColumnValues:
         return failure_columns(run, key, error)
 
 
-def call_scorer(target: Callable[..., object], arguments: JSONMapping) -> object:
+def call_in_time(target: Callable[..., object], arguments: JSONMapping) -> object:
     """Return what a scorer returns. Raise ScorerTimeout.
 
     A function in code is called in a thread: it may hang, or try to end its process.
@@ -187,7 +187,7 @@ def call_scorer(target: Callable[..., object], arguments: JSONMapping) -> object
     return asyncio.run(within_limit(run_blocking(target, **arguments)))
 
 
-async def within_limit(scoring: Awaitable[Result]) -> Result:
+async def within_limit(scoring: Awaitable[Scored]) -> Scored:
     """Return what a scorer returns: a judge may never answer. Raise ScorerTimeout after `SCORER_TIMEOUT` seconds.
 
     A function in a thread goes on even then, but nobody waits for it.

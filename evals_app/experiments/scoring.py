@@ -17,9 +17,11 @@ from evals_app.models import Experiment, ExperimentResult, ItemVersion, Scorer
 from evals_app.scorers.results import Answer, ScoreResult, answer_of_run
 from runs_app.engine.thread_pools import run_db
 from runs_app.events.stream_chunks import to_storable_json
-from runs_app.scoring import MAX_SCORE
+from runs_app.scoring import MAX_SCORE, MAX_SCORE_REASON_LENGTH
 
 MAX_SCORERS = 100  # that run at the same time for one experiment: 20 answers with 5 judges
+
+UNSTORABLE_MESSAGE = "The scorer returned details that cannot be stored as JSON ({error})."
 
 
 def find_scorer(key: str, owner_id: str | None) -> Entry | None:
@@ -127,8 +129,12 @@ def _entry(key: str, name: str, score: ScoreResult) -> JSONObject:
     more: JSONObject = {"label": score.label or None, "version": score.version_number}
     cost = None if score.cost is None else float(score.cost)
     more |= {"details": score.details or None, "usage": score.usage or None, "cost": cost}
+    reason = score.reason[:MAX_SCORE_REASON_LENGTH]
     # Models and functions may say what the database refuses, such as a NUL, which would fail the experiment.
-    entry: JSONObject = to_storable_json(score_entry(key, name, score.score, score.reason, score.error, **more))
+    try:
+        entry: JSONObject = to_storable_json(score_entry(key, name, score.score, reason, score.error, **more))
+    except Exception as error:  # details with a circle, or objects without a text
+        return _entry(key, name, ScoreResult(error=UNSTORABLE_MESSAGE.format(error=type(error).__name__)))
     return entry
 
 

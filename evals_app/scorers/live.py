@@ -23,7 +23,11 @@ class LiveScorer(NamedTuple):
 
     scorer_id: str
     version_number: int
-    limits_itself = True
+
+    @property
+    def limits_itself(self) -> bool:
+        """Return True: it ends by itself after `SCORER_TIMEOUT`."""
+        return True
 
     def __call__(self, run: AgentRun) -> ColumnValues:
         """Return the score of a run with everything that its row stores."""
@@ -37,7 +41,11 @@ class LiveEvaluator(NamedTuple):
     """A callable for the registry that scores a run by an evaluator."""
 
     target: Any
-    limits_itself = True
+
+    @property
+    def limits_itself(self) -> bool:
+        """Return True: it ends by itself after `SCORER_TIMEOUT`."""
+        return True
 
     def __call__(self, run: AgentRun) -> ColumnValues:
         """Return the score of a run."""

@@ -23,6 +23,7 @@ from evals_app.scorers.live import LiveEvaluator
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.models import AgentRun
+from runs_app.scoring import MAX_SCORE_REASON_LENGTH
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.served import wait_until
 
@@ -254,6 +255,26 @@ def test_a_scorer_that_tries_to_end_its_process_fails_alone(editor, agent, score
     failed, scored = experiment.results.get().scores
     assert (experiment.status, scored["score"]) == ("completed", 1.0)
     assert failed["error"] == "RuntimeError: The function tried to end its process or its caller."
+
+
+def test_details_that_cannot_be_stored_are_an_error_of_their_scorer(editor, agent, scorer):
+    circle = {}
+    circle["self"] = circle
+    scorer(lambda answer: {"score": 0.5, "details": circle})
+
+    experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["own", "answer-length"])
+
+    failed, scored = experiment.results.get().scores
+    assert (experiment.status, failed["score"], scored["score"]) == ("completed", None, 1.0)
+    assert failed["error"] == "The scorer returned details that cannot be stored as JSON (ValueError)."
+
+
+def test_the_reason_of_a_scorer_is_stored_as_long_as_that_of_answers_in_use(editor, agent, scorer):
+    scorer(lambda answer: {"score": 0.5, "reason": "x" * 100_000})
+
+    experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
+
+    assert len(experiment.results.get().scores[0]["reason"]) == MAX_SCORE_REASON_LENGTH
 
 
 def test_a_cancelled_experiment_waits_seconds_for_its_scorers(editor, agent, gate, monkeypatch):
