@@ -57,8 +57,9 @@
     };
     toast.addEventListener("pointerenter", pause);
     toast.addEventListener("focusin", pause);
-    toast.addEventListener("pointerleave", restart);
-    toast.addEventListener("focusout", restart);
+    // Not both in both: after a touch, the toast stays in the state `:hover`.
+    toast.addEventListener("pointerleave", () => toast.matches(":focus-within") || restart());
+    toast.addEventListener("focusout", () => toast.matches(":hover") || restart());
     restart();
   }
 
