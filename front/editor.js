@@ -69,7 +69,7 @@ const LANGUAGES = {
 function checkJson(textarea) {
   const error = findJsonError(textarea.value);
   const message = error ? `Line ${error.line}, column ${error.column}: ${error.message}.` : "";
-  textarea.dispatchEvent(new CustomEvent("json-checked", { bubbles: true, detail: { error, message } }));
+  textarea.dispatchEvent(new CustomEvent("json-checked", { bubbles: true, detail: { message } }));
 }
 
 // --- extensions
@@ -202,10 +202,6 @@ class TextareaEditor {
     this.view.focus();
   }
 
-  insert(text) {
-    this.view.dispatch(this.view.state.replaceSelection(text));
-  }
-
   /** Move the cursor to a line and a column, which counts characters. */
   goTo(lineNumber, column = 1) {
     const { view } = this;
@@ -216,14 +212,11 @@ class TextareaEditor {
   }
 }
 
-/** Create the editor of a textarea, or return the one that it has. */
-function enhance(textarea) {
-  if (!editors.has(textarea)) editors.set(textarea, new TextareaEditor(textarea));
-  return editors.get(textarea);
-}
-
+/** Create the editors of the textareas that have none yet. */
 function enhanceAll(root = document) {
-  root.querySelectorAll("textarea[data-editor]").forEach(enhance);
+  root.querySelectorAll("textarea[data-editor]").forEach((textarea) => {
+    if (!editors.has(textarea)) editors.set(textarea, new TextareaEditor(textarea));
+  });
 }
 
 // --- whatever reads the form must find the text of its editors
@@ -242,7 +235,7 @@ for (const type of ["submit", "click", "session-expired", "visibilitychange"]) {
 }
 for (const type of ["pagehide", "beforeunload"]) addEventListener(type, copyAll, { capture: true });
 
-window.AgentEditor = { enhance, enhanceAll, copyAll, findJsonError, of: (textarea) => editors.get(textarea) };
+window.AgentEditor = { enhanceAll, of: (textarea) => editors.get(textarea) };
 
 enhanceAll();
 // htmx sends this event for each element that it adds to the page.
