@@ -38,6 +38,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         key = ApiKey.objects.find(words[1] if len(words) == 2 else "")
         if key is None:
             self.reject(request)
+        # Before `touch()`: a refused request is no use of the key.
         reject_other_routes(key, request.path)
         key.touch()
         user: Any = key.user

@@ -47,6 +47,7 @@ def owner_ids_for(user: Caller, role: Role = Role.VIEWER) -> models.QuerySet[Any
     """
     if not can_have_role(user, role):
         return Membership.objects.none().values_list("owner_id", flat=True)
+    # Not limited by the key again: `can_have_role` is true only if its role covers this one.
     granted = Membership.objects.filter(user_id=_user_id(user), role__in=Role.at_least(role))
     return granted.values_list("owner_id", flat=True)
 
@@ -92,6 +93,7 @@ def require_granted_role(user: Caller, role: Role, row: HasGrantedRole, hint: st
 
 def role_for(user: Caller, owner_id: str) -> Role | None:
     """Return the role of the user for an owner, limited by the API key, or None."""
+    # Without a query: neither has a membership that counts.
     if not can_have_role(user, Role.VIEWER) or user.is_superuser:
         return effective_role(user, None)
     granted = (

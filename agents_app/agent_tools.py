@@ -15,6 +15,7 @@ from celery import shared_task
 
 from agents_app.registry import Entry, Kind, code_agent, processor, registry, scorer, tool, workflow
 
+# Without powers: 9**9**9 would take all memory.
 ARITHMETIC_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -23,6 +24,7 @@ ARITHMETIC_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Mod: operator.mod,
     ast.USub: operator.neg,
 }
+# So that the tree of an expression is not too deep for the recursion of Python.
 MAX_EXPRESSION_LENGTH = 200
 
 # A run of characters before the "@" is matched once, with or without an address. A pattern that requires the "@"

@@ -64,6 +64,7 @@ class MembershipForm(forms.ModelForm):
         """Reject a change that takes the last manager from a team, or that gives a user a second role in one."""
         cleaned = super().clean() or {}
         before = Membership.objects.filter(pk=self.instance.pk).first()
+        # Whoever is a manager of the same team afterwards takes none from it.
         stays = before and (cleaned.get("owner_id"), cleaned.get("role")) == (before.owner_id, Role.MANAGER)
         if not stays:
             self.check_under_lock(before, None if "owner_id" in self.errors else cleaned.get("owner_id"))
@@ -85,6 +86,7 @@ class MembershipFormSet(forms.BaseInlineFormSet):
         super().clean()
         deleted: list[Any] = self.deleted_forms
         if deleted:
+            # All at once, so that two rows together do not remove the last two managers of a team.
             reject_changed_rights(deleted[0].user, [form.instance for form in deleted])
 
     def get_unique_error_message(self, unique_check: Sequence[str]) -> str:
@@ -143,6 +145,7 @@ class TeamManagersMixin:
 
 def sent_owners(request: HttpRequest) -> list[str]:
     """Return the teams that a sent form names, also in its inlines. A page has a template of an inline, too."""
+    # An inline names its inputs `memberships-0-owner_id`, and its hidden template has `__prefix__` for the number.
     names = [name for name in request.POST if name.rpartition("-")[2] == "owner_id" and "__prefix__" not in name]
     return [*filter(can_be_owner, map(request.POST.__getitem__, names))]
 

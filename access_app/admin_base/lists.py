@@ -46,12 +46,14 @@ class CheckedListMixin:
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Allow the filters of the page only: Django allows those by any column, also by hidden ones."""
         names = {*map(filter_name, self.get_list_filter(request)), *self.linked_filters}  # type: ignore[attr-defined]
+        # The choices of a date are parameters such as `created_at__gte`.
         is_offered = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
         return is_offered and super().lookup_allowed(lookup, value, request)  # type: ignore[misc]
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions whose role the user has in some team. Each checks the teams of its rows itself."""
         actions: dict[str, Any] = super().get_actions(request)  # type: ignore[misc]
+        # Each role once: several actions need the same one, and each question takes a query.
         is_allowed = {role: has_role_somewhere(request.user, role) for role in {*self.action_roles.values()}}
         forbidden = {name for name, role in self.action_roles.items() if not is_allowed[role]}
         return {name: action for name, action in actions.items() if name not in forbidden}
@@ -66,6 +68,7 @@ class CheckedListMixin:
         words = [*smart_split(search_term)][:MAX_SEARCH_WORDS]
         names = [str(name) for name in self.get_search_fields(request)]  # type: ignore[attr-defined]
         for word in words:
+            # All others are left to Django, which also knows the prefixes of `search_fields`.
             if not like_ignores_case(word):
                 text = unescape_string_literal(word) if word[0] in QUOTES and word[0] == word[-1] else word
                 conditions = (contains_text(name, text) for name in names if not name.endswith("__exact"))

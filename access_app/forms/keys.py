@@ -65,8 +65,10 @@ class KeyForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Refuse a form that was already sent, as by a reload of the page that shows the token."""
+        # Without the identifier, which is no column: `issue_key` passes all values on.
         values = dict(self.cleaned_data)
         form_id = values.pop("form_id", None)
+        # An invalid form creates no key, so its identifier may be sent again.
         if form_id and not self.errors:
             if not is_first_use(form_id):
                 raise forms.ValidationError(ALREADY_SENT_MESSAGE, code="already_sent")

@@ -26,6 +26,7 @@ class CallThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         key = request.auth
+        # By key, not by user: one program must not use up the calls of another one.
         caller = f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{network_of_request(request)}"
         self.seconds = calls.hit(caller)
         return not self.seconds

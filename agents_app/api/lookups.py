@@ -46,6 +46,7 @@ def lock_matching_agent(
     agent = lock_agent_for(request.user, agent_id)
     if agent is None:
         raise agent_not_found(agent_id)
+    # A viewer cannot save a draft either, and would only be refused again.
     can_follow_hint = granted_covers(request.user, Role.EDITOR, agent.granted)
     require_granted_role(request.user, role, agent, hint if can_follow_hint else "")
     note_required_role(role, agent.owner_id)

@@ -98,7 +98,7 @@ def checking_names(
         issues += [Issue(name.field, name.message) for name in in_body]
         issues += [Issue(key, UNSUPPORTED_MESSAGE) for key in body if key in unsupported and key not in known]
     if issues:
-        raise ConfigError(dict.fromkeys(issues))
+        raise ConfigError(dict.fromkeys(issues))  # each once: several parts of a block may find the same one
     if strict and in_query:  # apart, because an error names the part of the request that it is about
         raise BadRequest("query parameters", [(name.field, name.message) for name in in_query])
 

@@ -61,6 +61,7 @@ def build_config_section(
 ) -> ConfigSection:
     if isinstance(value, str):
         return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
+    # Context keys: names of claims, which refer to no entry.
     if isinstance(value, list) and field not in FIELD_KINDS and all(isinstance(item, str) for item in value):
         return ConfigSection(field, FIELD_LABELS[field], "words", ", ".join(value))
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -118,6 +119,7 @@ def member_facts(value: JSONValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and the value of each member, in words. The options of a memory have no prefix."""
     for name, item in value.items():
         inner = f"{path}.{name}" if path else name
+        # Not the parts of a JSON Schema, which is only read as a whole.
         if isinstance(item, dict) and item and name != "schema":
             yield from member_facts(item, inner)
         else:

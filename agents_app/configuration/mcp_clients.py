@@ -102,6 +102,7 @@ def find_same_names(references: Iterable[str], owner_id: str) -> dict[str, str]:
     for reference in sorted(references):
         key = split_reference(reference)[0]
         entry = find_tool(key, owner_id)
+        # The agent does not get this tool, so that its name is free for another one.
         if entry is None or find_problem(reference, owner_id):
             continue
         other = key_by_name.setdefault(entry.tool_name, key)

@@ -44,6 +44,7 @@ def find_unknown_in_config(body: JSONMapping) -> list[UnknownName]:
     """Return the unknown names in a configuration or in some of its fields, of any types, and in its variants."""
     unknown = [name for function in _functions for name in function(body)]
     for path, values in variant_values(body.get(CONDITIONAL)):
+        # A variant has the value of one field, and the path leads to this value.
         (field,) = values
         inside = [name for function in _functions for name in function(values)]
         unknown += [name._replace(field=path + name.field.removeprefix(field)) for name in inside]

@@ -120,8 +120,10 @@ def variables_of(configuration: JSONMapping) -> list[Variable]:
     known = {variable.name for variable in declared}
     others: dict[str, Variable] = {}
     for place in find_placeholders(str(configuration.get("instructions") or "")):
+        # `{{user.name}}` reads a member of the declared variable `user`.
         if place.path in known or place.path.partition(".")[0] in known:
             continue
+        # Of several places of a variable, the first one with a default decides.
         if place.path not in others or others[place.path].default is None:
             others[place.path] = Variable(place.path, default=place.default)
     return [*declared, *others.values()]

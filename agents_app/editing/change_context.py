@@ -83,6 +83,7 @@ class ChangeValues(TypedDict, total=False):
 
 NO_CHANGE_CONTEXT = Change()
 
+# Not a thread-local: several coroutines share a thread.
 _current: ContextVar[Change] = ContextVar("change", default=NO_CHANGE_CONTEXT)
 
 

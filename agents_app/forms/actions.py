@@ -173,6 +173,7 @@ class DiscardDraftForm(forms.Form):
 
 
 def suggested_values(agent: Agent, version: Version, owners: Sequence[str]) -> dict[str, str]:
+    # Cut below to the length of the column, which the name of the original may use up.
     name = f"{version.snapshot['name']} (copy)"
     owner_id = agent.owner_id if agent.owner_id in owners else next(iter(owners), "")
     return {"id": copy_id(agent), "name": name[:200], "owner_id": owner_id}
@@ -197,6 +198,7 @@ class ChangeOwnerForm(forms.Form):
         super().__init__(data, initial={"owner_id": agent.owner_id})
         self.user, self.agent = user, agent
         self.used_by: JSONObject = {"total": 0}
+        # A superuser may also name a team that has no members and no agents yet.
         if any_owner:
             self.fields["owner_id"] = RawTextField(
                 required=False,

@@ -161,6 +161,7 @@ class AgentEditForm(EditorSections):
         if not isinstance(rest, dict):
             self.add_error("model_rest", NOT_AN_OBJECT_MESSAGE)
             return model
+        # In JSON, the other settings may name one that has a field, and only one of the two values would be stored.
         if duplicates := sorted(model.keys() & rest.keys()):
             self.add_error("model_rest", f"Set {', '.join(duplicates)} in its own field instead.")
         return {**rest, **model}

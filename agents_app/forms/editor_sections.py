@@ -140,6 +140,7 @@ class EditorSections(forms.Form):
     @cached_property
     def knowledge_bases(self) -> ListedRows[BaseRow]:
         """Return the knowledge bases with the options of the agent, as submitted or stored."""
+        # A page that an older release rendered has none of these inputs.
         is_sent = self.is_bound and "knowledge" in self.data
         value = compose_knowledge(self.data, self.base["knowledge"]) if is_sent else self.base["knowledge"]
         return build_base_list(value, self.agent.owner_id, self.data.get("knowledge-search", ""))

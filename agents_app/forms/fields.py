@@ -167,6 +167,7 @@ class KeyListField(forms.Field):
 
     def restore(self, keys: Iterable[str], stored: Iterable[str]) -> list[str]:
         """Return the keys, each once, with the stored line ends, which a browser changes when it sends them."""
+        # A list for each, because two stored keys may differ in their line ends alone.
         stored_keys: dict[str, list[str]] = {}
         for key in stored:
             stored_keys.setdefault(normalize_lines(key), []).append(key)

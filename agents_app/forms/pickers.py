@@ -112,6 +112,7 @@ class OptionSource:
         in_code = [
             PickerOption(entry.key, entry.title, f"{describe_entry(entry)}{note}".strip())
             for entry in registry.entries(self.kind)
+            # An agent may name an entry by its ID in place of its key.
             if entry.key not in chosen and not (entry.id and entry.id in chosen)
         ]
         return in_code + [option for option in acp_agents(self.kind) if option.key not in chosen]

@@ -63,6 +63,7 @@ class ProcessorRow:
         key = processor_key(processor)
         if not isinstance(key, str) or not is_plain_name(key):
             return None
+        # Both names are valid, and a processor keeps the one that it was stored with.
         member = "key" if "key" in processor else "id"
         entry = registry.get(Kind.PROCESSOR, key)
         rest = {name: value for name, value in processor.items() if name != member}
@@ -75,6 +76,7 @@ class ProcessorRow:
         member, _, key = rest.partition(":")
         entry = registry.get(Kind.PROCESSOR, key)
         inputs = ObjectInputs.from_data(argument_members(entry), data, f"{name}-{row}")
+        # A form made by hand may name any member.
         return cls(row, "id" if member == "id" else "key", key, entry, inputs)
 
     @classmethod

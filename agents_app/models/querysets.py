@@ -155,6 +155,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return super().update(**values)
 
     def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
+        # Before the check, which would use up an iterator.
         fields = list(fields)
         reject_direct_write("bulk_update()", fields)
         return super().bulk_update(objs, fields, batch_size)

@@ -54,6 +54,7 @@ def tool(
     `timeout_ms`, `max_retries` and `disposition` ("deferred", "awaited" or "foreground"). The results of an `ordered`
     tool are delivered in the order of the calls.
     """
+    # Checked here, so that a mistake stops the start of the server and not a run.
     flags = EntryFlags(
         requires_approval=approval.get("requires_approval", False),
         approver=_approver_role(approval.get("approver", Role.EDITOR)),

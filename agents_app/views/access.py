@@ -117,6 +117,7 @@ def permission_context(request: HttpRequest, agent: Agent) -> TemplateContext:
     limits = ""
     if agent.archived_at is not None:
         limits = archived_message(agent)
+        # Not `may_delete`: an archived agent can be unarchived and deleted.
         may_edit = may_publish = False
     elif not may_edit:
         limits = f"You can view this agent. Editing {role_requirement(agent, Role.EDITOR)}"

@@ -54,6 +54,7 @@ def build_filter_field(
 ) -> FilterField:
     """Return a field with the choice of any value, and the selected value even if no agent has it."""
     values = {any_value: "Any"} | {value: text for text, value in [*choices][:MAX_CHOICES]}
+    # A link may name a value that no agent has any more. Without it, the select would show another one.
     values.setdefault(selected, selected)
     return FilterField(name, label, [Choice(value, text, value == selected) for value, text in values.items()])
 

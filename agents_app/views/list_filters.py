@@ -98,6 +98,7 @@ class AgentListState(ListState):
 
     @cached_property
     def broken_ids(self) -> list[str]:
+        # In Python, for all agents: the database does not know what code registers.
         return ids_with_missing_references(self.filtered.without_archived())
 
     @cached_property

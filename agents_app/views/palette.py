@@ -21,6 +21,7 @@ from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
 from agents_app.views.access import visible_agents
 
 MAX_MATCHES = 8
+# Fewer: each of these agents has a line for every tab that the search names.
 MAX_MATCHES_WITH_TABS = 3
 EDITORS, STAFF = "editors", "staff"
 
@@ -107,6 +108,7 @@ def find_groups(request: HttpRequest, query: str, current: str) -> Iterator[Pale
     if current and (agent := visible_agents(request).filter(pk=current).only("id", "name").first()):
         tabs = [tab for tab in AGENT_TABS if matches_query(tab, query)]
         yield PaletteGroup(agent.name, [tab_entry(tab, agent, note="") for tab in tabs])
+    # The last word may be the name of a tab, as in "triage history".
     words, _, last = query.rpartition(" ")
     named_tabs = [tab for tab in AGENT_TABS if words.strip() and matches_query(tab, last)]
     if named_tabs:
@@ -124,6 +126,7 @@ def find_agents(request: HttpRequest, query: str) -> AgentQuerySet:
     if query:
         heads = AgentIndex.objects.filter(is_head=True).search(query)
         agents = agents.filter(pk__in=heads.values("agent"))
+    # The index also finds words of the instructions, which are rarely what somebody wants to go to.
     by_name = begins_with_text("name", query) | begins_with_text("pk", query)
     in_name = contains_text("name", query) | contains_text("pk", query)
     rank = Case(When(by_name, Value(0)), When(in_name, Value(1)), default=Value(2), output_field=IntegerField())

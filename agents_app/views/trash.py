@@ -38,6 +38,7 @@ DELETED_PER_PAGE = 50
 def deleted_agents(request: HttpRequest) -> HttpResponse:
     """Render the list of deleted agents."""
     page: Page[Any] = Paginator(visible_deleted_agents(request), DELETED_PER_PAGE).get_page(request.GET.get("page"))
+    # As attributes, because a template cannot call a function with arguments.
     for deleted in page.object_list:
         deleted.can_restore = granted_covers(request.user, Role.PUBLISHER, deleted.granted)
         deleted.can_purge = granted_covers(request.user, Role.MANAGER, deleted.granted)

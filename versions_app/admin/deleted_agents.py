@@ -72,6 +72,7 @@ class DeletedAgentAdmin(TeamColumnMixin, ReadOnlyAdmin):
         """Return the view of an action: a confirmation page, then the action on the locked record."""
         action = getattr(self, name)
 
+        # Around the action, until whose end the record stays locked.
         @transaction.atomic
         def view(request: HttpRequest, deleted_id: UUID) -> HttpResponse:
             deleted = get_object_or_404(self.get_queryset(request).select_for_update(of=("self",)), pk=deleted_id)

@@ -50,6 +50,7 @@ class ActivationsView(JSONView):
 
 def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObject:
     """Return the version that was live at a time, even if it was deleted since. Raise NotFound."""
+    # Times of the API have milliseconds, and those of the columns microseconds.
     move = moves.filter(created_at__lte=end_of_millisecond(at)).first()
     if move is None:
         raise NotFound(missing_move_message(moves, agent_id, at))
@@ -65,6 +66,7 @@ def live_at(moves: QuerySet[Activation], agent_id: str, at: datetime) -> JSONObj
 def missing_move_message(moves: QuerySet[Activation], agent_id: str, at: datetime) -> str:
     """Return why there is no entry at a time: the agent had no live version, or the clean-up has removed the entry."""
     oldest = moves.last()
+    # The first entry of an agent replaces no version. If the oldest one does, earlier ones were removed.
     if oldest is None or oldest.from_version_id is None:
         return f"Agent {agent_id} had no live version at {format_timestamp(at)}"
     begin = format_timestamp(oldest.created_at)
@@ -82,6 +84,7 @@ class UndoView(JSONView):
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             newest = Activation.objects.filter(agent=agent).first()
+            # A caller that names an entry has not seen what was published after it.
             if newest is None or undo.get("activation_id") not in (None, newest.pk):
                 raise Conflict(LIVE_MOVED_SINCE_MESSAGE, "moved")
             try:

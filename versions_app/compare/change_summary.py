@@ -72,6 +72,7 @@ def _summarize_keys(label: str, before: Sequence[str] | None, after: Sequence[st
 
 def _summarize_processors(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     old, new = ([str(processor_key(item) or "unnamed") for item in side or []] for side in (before, after))
+    # A processor may be used twice, which `diff_items` cannot compare. With equal keys, only arguments changed.
     if len(set(old)) == len(old) and len(set(new)) == len(new) and old != new:
         return _summarize_keys(label, old, new)
     return FieldSummary(label, text="changed")
@@ -140,6 +141,7 @@ def _summarize_variants(label: str, before: JSONValue, after: JSONValue) -> Fiel
     text = ""
     if len(changed) == 1:
         text = f"{changed[0]}: {_short_value(old[changed[0]])} → {_short_value(new[changed[0]])}"
+    # Variants may also differ in members that the words leave out.
     elif changed or not (added or removed):
         text = f"{_joined_keys(changed)} changed".strip()
     return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)

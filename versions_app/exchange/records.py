@@ -147,6 +147,7 @@ def import_record(record: Record, user: User, options: JSONObject, file_ids: Con
 
 
 def describe_issues(error: ConfigError) -> str:
+    # The first ones: a record may have thousands, and the report limits the length of a reason.
     return " ".join(f"{field}: {message}" if field else message for field, message in error.issues[:10])
 
 

@@ -76,6 +76,7 @@ class JobReport:
             return "Waiting for a worker." if self.job.state == Job.State.QUEUED else "Running."
         if self.is_export:
             return f"{pluralize(self.result['records'], 'agent')} exported."
+        # "2 to create" of a check, and "2 created" of an import.
         to = "to " if self.is_dry else ""
         parts = [
             f"{count.number} {'' if count.action == 'same' else to}{count.label.lower()}"

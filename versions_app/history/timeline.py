@@ -68,6 +68,7 @@ def pairs_with_bases(
 ) -> Mapping[int, VersionPair]:
     """Return each version with its base, by number, without the versions whose base was deleted."""
     snapshots = {version.version_number: snapshot_id(version) for version in versions}
+    # Most bases are among the versions. One query reads the others.
     if missing := {number for number in bases.values() if number} - set(snapshots):
         rows = agent.versions.filter(version_number__in=missing).order_by()
         columns = rows.values_list("version_number", "pk", "snapshot_hash")

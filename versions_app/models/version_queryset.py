@@ -58,6 +58,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         if head is None or sha256_hex(text) != head.snapshot_hash:
             version = self.append(row, text, based_on=head, message="" if head else CREATED_MESSAGE)
             live = version if should_publish(row) else None
+            # Without a reason, the entry of the first version has its message: it was created.
             add_pointer_moves(write, head=version, live=live, reason=PUBLISHED_REASON if head else "")
             return version
         if row.has_draft and current_change().publish:
@@ -127,6 +128,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         return super().update(**values)
 
     def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
+        # Before the check, which would use up an iterator.
         fields = list(fields)
         reject_immutable_fields("bulk_update()", fields)
         return super().bulk_update(objs, fields, batch_size)

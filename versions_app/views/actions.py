@@ -98,6 +98,7 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Save a copy of the head as a named version. It is not published."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
+        # Pinned by default: who names a version wants to find it later, when others were pruned.
         return render_snapshot_dialog(request, agent, SnapshotForm(initial={"pinned": True}))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)

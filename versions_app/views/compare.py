@@ -79,6 +79,7 @@ def build_sides(request: HttpRequest, agent: Agent, params: QueryDict) -> list[C
     labels = [label or word for label, word in zip(chosen, default_labels(agent, any(chosen)), strict=True)]
     if request.method != "POST":
         labels = ["head" if label == UNSAVED else label for label in labels]
+    # With the head, because unsaved text is a change of it.
     head, *versions = get_versions(agent, ["head", *(label for label in labels if label != UNSAVED)])
     sides = []
     for label in labels:
@@ -164,6 +165,7 @@ def redirect_to_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
 
     A single one is compared with the head, and without a selection, or for the head alone, the defaults are compared.
     """
+    # Any other text is 0, the number of no version.
     selected = sorted({parse_whole_number(value) for value in request.GET.getlist("version")} - {0})
     url = history_url("compare", agent)
     if selected in ([], [pointer_numbers(agent)[1]]):

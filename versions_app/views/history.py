@@ -38,11 +38,13 @@ def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Show the versions of an agent, newest first."""
     agent = get_agent(request, agent_id)
     summaries = version_summaries(agent.versions.all())
+    # Of all versions, so that a filter does not take away the choices of another one.
     authors = sorted({summary.author_name for summary in summaries if summary.author_name})
     filters = VersionFilterForm(request.GET, authors)
     page = Paginator(rows_of_saves(agent, summaries, filters), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
+    # Another page has other rows to open.
     query.pop("unfold", None)
 
     context = {
@@ -118,6 +120,7 @@ def download_version(request: HttpRequest, agent_id: str, number: int) -> HttpRe
     agent = get_agent(request, agent_id)
     version = get_version(agent, number)
     body = json.loads(full_version_json(version, agent))
+    # Indented for people: the API answers on one line.
     text = json.dumps(body, ensure_ascii=False, indent=2)
     disposition = content_disposition_header(True, f"{agent.pk}-v{number}.json")
     return HttpResponse(f"{text}\n".encode(), "application/json", headers={"Content-Disposition": disposition})
@@ -130,6 +133,7 @@ def live_history(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     page = Paginator(agent.activations.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     summaries = version_summaries(agent.versions.all())
+    # Only the newest entry can be undone, and only if its earlier version was not pruned.
     newest = page.object_list[0] if page.number == 1 and page.object_list else None
     numbers = {summary.number for summary in summaries}
     context = {

@@ -74,6 +74,7 @@ def success_response(
         return redirect("versions:list", agent.pk)
     # htmx replaces nothing after a 204. The page listens to the events.
     response = HttpResponse(status=204)
+    # At the body, because the dialog that sent the request is removed by then.
     trigger_client_event(response, "history-changed", {"target": "body", "message": message, "undo": undo})
     if activated:
         trigger_client_event(response, "version-activated", {"target": "body"})

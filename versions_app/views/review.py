@@ -38,6 +38,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Compare unsaved changes with live, the head or a version, and offer to save them: a dialog or a page."""
     agent = get_agent(request, agent_id)
     form = parse_editor_form(request, agent)
+    # The editor is open behind the dialog, and shows the errors at its fields.
     if form.errors and is_htmx(request):
         return reswap(retarget(render_editor(request, agent, form, status=422), "#notices"), "outerHTML")
     response = render_review(request, agent, review_context(request, agent, form))
@@ -48,6 +49,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
 def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> TemplateContext:
     """Return the template context of the comparison, and of what saves it."""
     has_changes = bool(form.changed_fields())
+    # Without unsaved changes, the question is what publishing the draft would change.
     against = request.POST.get("against") or ("head" if has_changes or not agent.has_draft else "live")
     version, head = get_versions(agent, [against, "head"])
     merge = form.merge_with(head) if form.merges else None

@@ -42,6 +42,7 @@ class MemoryInput:
             # An object without options of its own has the defaults, so it is on too.
             is_on = value.get("enabled") is not False if isinstance(value, dict) else bool(value)
             return "on" if is_on else ""
+        # The blank choice is the default, so a stored default is shown as blank too.
         if value is None or (self.kind == "choice" and value == self.default):
             return ""
         if isinstance(value, str):

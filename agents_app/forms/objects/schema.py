@@ -48,6 +48,7 @@ def schema_members(schema: JSONSchema | None) -> SchemaMembers | None:
 
 
 def property_members(root: JSONSchema, schema: JSONSchema) -> Iterator[Member]:
+    # A schema may come from a server of others, which sends anything.
     required = root.get("required")
     names = required if isinstance(required, list) else []
     for name, property_schema in [*root["properties"].items()][:MAX_MEMBERS]:
@@ -66,6 +67,7 @@ def build_member(name: str, described: JSONSchema, schema: JSONSchema, *, requir
 
 def find_choices(described: JSONSchema) -> tuple[tuple[str, str], ...]:
     values = described.get("enum")
+    # A select and no checkbox, which could not show that nothing is set.
     if described.get("type") == "boolean":
         return YES_OR_NO
     if "const" in described:

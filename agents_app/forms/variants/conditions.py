@@ -133,6 +133,7 @@ class ConditionGroup:
         """Return a group to fill in, or None at the deepest level."""
         if self.depth == MAX_RULE_DEPTH:
             return None
+        # A name that no other group has, or both would read the same inputs.
         taken = {item.name for item in self.items if isinstance(item, ConditionGroup)}
         name = next(name for number in range(len(taken) + 1) if (name := f"new{number}") not in taken)
         return ConditionGroup(

@@ -60,6 +60,7 @@ class VariantRow:
     errors: list[InputError] = dataclass_field(default_factory=list)
 
     def __post_init__(self) -> None:
+        # The default group is made without the row, with whose prefix the names of its inputs begin.
         self.conditions.prefix = self.conditions.prefix or self.prefix
 
     @property

@@ -66,6 +66,7 @@ def new_agent_options(request: HttpRequest, field: str) -> HttpResponse:
 @require_safe
 def token_limit(request: HttpRequest) -> HttpResponse:
     """Render how many tokens a model reads at once. Not a part of the page: the data of all models loads slowly."""
+    # Cut to the lengths of the inputs: a longer name is that of no model.
     limit = find_context_window(request.GET.get("provider", "")[:256], request.GET.get("model_name", "")[:256])
     return render(request, "agents/_token_limit.html", {"limit": limit, "text": f"{limit:,}" if limit else ""})
 
@@ -76,6 +77,7 @@ def render_options(request: HttpRequest, agent: Agent, field: str) -> HttpRespon
     source, query = OptionSource(field, request.user, agent), request.GET.get("q", "")
     page = source.search(query)
     is_processor = source.kind is Kind.PROCESSOR
+    # The script copies the row of the chosen option, which has inputs for the arguments of a processor.
     rows = [(option, ProcessorRow.new(option.key) if is_processor else None) for option in page.options]
     context = {"field": field, "page": page, "query": query, "rows": rows}
     return render(request, "agents/_options.html", context)
