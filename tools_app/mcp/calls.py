@@ -41,6 +41,7 @@ from tools_app.mcp.errors import (
     LARGE_MESSAGE,
     MAX_READ_LENGTH,
     MCP_TIMEOUT_MESSAGE,
+    NOT_FOUND_MESSAGE,
     PRIVATE_ADDRESS_MESSAGE,
     PROGRAM_MESSAGE,
     REDIRECT_MESSAGE,
@@ -68,6 +69,8 @@ LATE_CODES = (REQUEST_TIMEOUT, httpx2.codes.REQUEST_TIMEOUT)  # of a request, an
 # What the client library says of a first answer that did not come in time, and of a list without end. Neither has a
 # type of its own.
 LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
+# What the client library says in place of a server that answers with a status of an error, or with a web page.
+NOT_FOUND, NO_ANSWER = "Not Found", ("Server returned an error response", "Unexpected content type")
 
 Check = Callable[[], None]  # raises McpError if a tool may no longer be called
 
@@ -216,8 +219,17 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
         if isinstance(inner, INVALID_ANSWER_ERRORS) or code == PARSE_ERROR:
             return McpError(INVALID_MESSAGE.format(title=server.title))
         if isinstance(inner, MCPError) and not is_lost_connection(inner):
-            return reported_error(server.title, inner.message, server.headers)
+            return error_in_words(server, inner)
     return None
+
+
+def error_in_words(server: Server, error: MCPError) -> McpError:
+    """Return the error that a server reported, or why its address seems to be wrong."""
+    if error.message == NOT_FOUND:
+        return McpError(NOT_FOUND_MESSAGE.format(title=server.title))
+    if error.message.startswith(NO_ANSWER):
+        return McpError(INVALID_MESSAGE.format(title=server.title))
+    return reported_error(server.title, error.message, server.headers)
 
 
 def is_runtime_error(error: BaseException, words: str) -> bool:

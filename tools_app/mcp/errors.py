@@ -24,6 +24,9 @@ CREDENTIALS_MESSAGE = "The MCP server '{title}' refused the credentials (HTTP {s
 CREDENTIALS_STATUSES = (401, 403)
 MCP_TIMEOUT_MESSAGE = "The MCP server '{title}' did not answer within {seconds} seconds."
 UNREACHABLE_MESSAGE = "The MCP server '{title}' cannot be reached."
+NOT_FOUND_MESSAGE = (
+    "There is no MCP server at the URL of '{title}' (HTTP 404). Correct its path: that of many servers is /mcp."
+)
 INVALID_MESSAGE = "The MCP server '{title}' sent an invalid answer. Check that it is an MCP server, and its address."
 PROGRAM_MESSAGE = "The program of the MCP server '{title}' could not be started, or it ended."
 

@@ -77,6 +77,7 @@ def test_a_redirect_is_not_followed(listener, loopback, status, kind):
     [
         (401, "refused the credentials (HTTP 401). Correct its headers."),
         (403, "refused the credentials (HTTP 403). Correct its headers."),
+        (405, "sent an invalid answer. Check that it is an MCP server, and its address."),
         (500, "refused the request (HTTP 500)."),
     ],
 )
@@ -85,6 +86,20 @@ def test_a_refusal_says_its_status(listener, loopback, status, words):
 
     assert refusal(server) == f"The MCP server 'Office' {words}"
     assert server.requests[0]["Authorization"] == "Bearer hush"
+
+
+def test_an_address_with_a_wrong_path_says_so(listener, loopback):
+    server = listener(404)
+
+    assert refusal(server) == (
+        "There is no MCP server at the URL of 'Office' (HTTP 404). Correct its path: that of many servers is /mcp."
+    )
+
+
+def test_a_web_page_is_no_answer_of_a_server(listener, loopback):
+    server = listener(200)
+
+    assert refusal(server).startswith("The MCP server 'Office' sent an invalid answer.")
 
 
 def test_a_compressed_answer_is_refused_before_it_is_unpacked(listener, loopback):
