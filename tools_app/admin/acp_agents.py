@@ -25,7 +25,7 @@ from agentcms.web.template_context import TemplateContext
 from agents_app.admin.refused_commands import RefusedCommandsMixin
 from tools_app.acp.cached_agents import acp_unavailable_reason, lock_acp_row, switch_agent
 from tools_app.acp.used_by import find_agents_using_acp_agent
-from tools_app.acp.versions import get_acp_version, restore_acp_version
+from tools_app.acp.versions import ACP_SNAPSHOT_COLUMNS, get_acp_version, restore_acp_version
 from tools_app.admin.acp_agent_form import AcpAgentForm
 from tools_app.admin.used_by import used_by_context
 from tools_app.admin.version_rows import configuration_version_rows
@@ -95,7 +95,7 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
         context: TemplateContext = {}
         if row is not None:
             context = {
-                "versions": configuration_version_rows(row),
+                "versions": configuration_version_rows(row, ACP_SNAPSHOT_COLUMNS),
                 **acp_used_by_context(request, row),
             }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})

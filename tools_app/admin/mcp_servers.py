@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
@@ -139,7 +139,7 @@ class McpServerAdmin(
         if row is not None:
             context = {
                 "tools": server_tool_rows(row),
-                "versions": configuration_version_rows(row),
+                "versions": configuration_version_rows(row, SERVER_SNAPSHOT_COLUMNS),
                 **used_by_context(request.user, find_agents_using_server(row), EFFECT_ON_AGENTS),
             }
             context["may_change"] = self.has_change_permission(request, row)
@@ -158,7 +158,10 @@ class McpServerAdmin(
     @method_decorator(require_POST)
     def list_tools(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Test the connection and list the tools in a job, whose page shows the result."""
-        job = enqueue_listing(self.get_changeable(request, pk), request.user)
+        row = self.get_changeable(request, pk)
+        job = enqueue_listing(row, request.user)
+        link = format_html('<a href="{}">{}</a>', reverse("admin:tools_app_mcpserver_change", args=[pk]), row)
+        messages.info(request, format_html("The tools of {} are being listed. Reload this page in a moment.", link))
         return redirect("admin:jobs_app_job_change", job.pk)
 
     @method_decorator(require_POST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -9,25 +10,33 @@ from agentcms.wire.canonical import json_equal
 from tools_app.models.versioned import ConfigurationVersion, VersionedConfiguration
 
 MAX_VERSIONS = 20
+# The labels of members that have no column: the names of secrets are beside them.
+SECRET_LABELS = {"headerNames": "headers", "envNames": "environment"}
 
 
 class ConfigurationVersionRow(NamedTuple):
-    """A version with what it changed, and whether it can be restored."""
+    """A version with the labels of what it changed, and whether it can be restored."""
 
     version: ConfigurationVersion
     changed: list[str]
     is_current: bool
 
 
-def configuration_version_rows(row: VersionedConfiguration) -> list[ConfigurationVersionRow]:
-    """Return the newest versions of a configuration."""
+def configuration_version_rows(
+    row: VersionedConfiguration, columns: Mapping[str, str]
+) -> list[ConfigurationVersionRow]:
+    """Return the newest versions of a configuration. `columns` has the column of each member of its snapshot."""
+    names = {field.name: str(field.verbose_name) for field in row._meta.fields}
+    labels = SECRET_LABELS | {member: names[column] for member, column in columns.items()}
     # One more than is listed: it shows what the last one changed.
     versions: list[ConfigurationVersion | None] = [*row.versions.all()[: MAX_VERSIONS + 1]]
     pairs = pairwise([*versions, None] if len(versions) <= MAX_VERSIONS else versions)
     members = list(row.snapshot)
     return [
         ConfigurationVersionRow(
-            version, changed_members(version, before, members), version.version_number == row.last_version_number
+            version,
+            [labels.get(member, member) for member in changed_members(version, before, members)],
+            version.version_number == row.last_version_number,
         )
         for version, before in pairs
         if version is not None

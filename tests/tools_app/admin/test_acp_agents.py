@@ -229,7 +229,7 @@ def test_an_earlier_version_is_restored_by_a_button(superuser):
     text = superuser.get(change).content.decode()
     assert "Restore version 1" in text
     assert "Restore version 2" not in text
-    assert "title, limits" in text
+    assert "name, limits" in text
     assert "Version 9 of ACP agent coder not found" in restore(superuser, row, "9")
     assert "Version 3 has the restored configuration." in restore(superuser, row, "1")
     row.refresh_from_db()

@@ -200,6 +200,7 @@ def test_a_manager_sees_the_job_that_lists_the_tools(client):
 
     assert answer.redirect_chain == [(reverse("admin:jobs_app_job_change", args=[Job.objects.get().pk]), 302)]
     assert "Listing of MCP tools" in answer.text
+    assert f'The tools of <a href="{page(row)}">Office</a> are being listed.' in answer.text
 
 
 def test_the_button_of_a_page_that_is_not_up_to_date_leaves_a_server_as_it_is(staff):
@@ -295,7 +296,7 @@ def test_an_earlier_version_is_restored_by_a_button(staff):
     row.refresh_from_db()
     assert "Restore version 1" in text
     assert "Restore version 2" not in text
-    assert "name, url, headerNames" in text
+    assert "name, URL, headers" in text
     assert (row.title, row.url, row.headers) == ("Office", FIELDS["url"], {})
     assert [version.source for version in row.versions.all()] == ["restore", "admin", "admin"]
     assert "the stored headers were deleted: Authorization. Enter them again." in answer
