@@ -106,9 +106,12 @@ class McpServerAdmin(
         return type("McpServerFormOfUser", (form,), {"user": request.user})
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
+        is_listed = obj.is_enabled and (not change or bool(LISTED_BY & {*form.changed_data}))
+        # The error is that of the earlier address or headers, and would be shown until the job has asked again.
+        obj.list_error = "" if is_listed else obj.list_error
         # Not the other columns: a job may have stored the tools meanwhile.
-        obj.save(update_fields=EDITED_COLUMNS if change else None)
-        if obj.is_enabled and (not change or LISTED_BY & {*form.changed_data}):
+        obj.save(update_fields=(*EDITED_COLUMNS, *(["list_error"] if is_listed else [])) if change else None)
+        if is_listed:
             enqueue_listing(obj, request.user)
             messages.info(request, "The tools are being listed. Reload this page in a moment.")
         is_moved = change and "owner_id" in form.changed_data

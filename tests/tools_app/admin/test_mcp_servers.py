@@ -54,6 +54,19 @@ def test_the_page_of_a_server_begins_with_the_error_of_its_listing(client, staff
     assert text.index("cannot be reached.") < text.index('name="title"')
 
 
+def test_another_address_removes_the_error_of_the_earlier_one(staff):
+    staff.post(ADD, FIELDS)
+    McpServer.objects.update(list_error="The MCP server 'Office' cannot be reached.")
+    change = page(McpServer.objects.get())
+    fields = FIELDS | {"_continue": "yes"}
+
+    renamed = staff.post(change, fields | {"headers": "", "title": "Bureau"}, follow=True).text
+    moved = staff.post(change, fields | {"url": "https://new.example.org/mcp"}, follow=True).text
+
+    assert "cannot be reached." in renamed
+    assert "cannot be reached." not in moved
+
+
 def listing(**descriptions):
     return Listing({name: Definition(name, text, {"type": "object"}) for name, text in descriptions.items()}, [])
 
