@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 
 from agents_app.configuration.memory.options import DEFAULT_EMBEDDER
 from agents_app.forms.objects.members import (
@@ -56,8 +57,13 @@ class MemoryInput:
         return normalize_lines(text) if self.kind in ("area", "json") else normalize_line(text)
 
     def parse(self, text: str) -> Any:
-        """Return the value of a text. Raise ValidationError."""
-        return parse_json(text) if self.kind in ("number", "json") else text
+        """Return the value of a text. Raise ValidationError for JSON that cannot be read."""
+        if self.kind != "number":
+            return parse_json(text) if self.kind == "json" else text
+        try:
+            return parse_json(text)  # not only a number: false switches some options off
+        except ValidationError:
+            return text  # the schema says what the option may be
 
 
 @dataclass(frozen=True)

@@ -80,13 +80,21 @@ def test_a_changed_option_keeps_members_without_an_input(publisher):
     ("name", "text", "message"),
     [
         ("options.lastMessages", "-1", "This must be a whole number from 0 to 1,000, or false for no messages."),
-        ("options.lastMessages", "{", "The JSON cannot be read at line 1, column 2"),
+        ("options.lastMessages", "{", "This must be a whole number from 0 to 1,000, or false for no messages."),
+        ("options.messageHistory.maxTokens", "lots", "whole number"),
+        ("options.semanticRecall.topK", "four", "whole number"),
+        ("options.semanticRecall.messageRange", "1,5", "whole number"),
+        ("options.generateTitle.minMessages", "one", "whole number"),
+        ("observationalMemory.observation.bufferTokens", "a fifth", "number"),
+        ("observationalMemory.observation.blockAfter", "soon", "number"),
+        ("options.workingMemory.schema", "{", "The JSON cannot be read at line 1, column 2"),
         ("options.workingMemory.schema", '{"type": "list"}', "This must be a JSON Schema of the type object."),
     ],
 )
 def test_a_fault_stands_at_its_input(publisher, name, text, message):
     agent = AgentFactory()
-    changed = {"memory_kind": "options", "memory-options.workingMemory": "on", f"memory-{name}": text}
+    parts = ("options.workingMemory", "options.semanticRecall", "options.generateTitle", "observationalMemory")
+    changed = {"memory_kind": "options", **{f"memory-{part}": "on" for part in parts}, f"memory-{name}": text}
 
     answer = send(publisher, agent, **changed)
 
