@@ -1,4 +1,4 @@
-// The list of sections beside the form: mark the section that is in view, and count what is selected.
+// The list of sections beside the form: mark the section that is in view, and count what is selected, also in groups.
 
 (() => {
   "use strict";
@@ -32,6 +32,16 @@
     badge.textContent = findAll(`input[name="${name}"]:checked`).length || "";
   }
 
+  // The heading of a group begins with how many of its boxes are checked.
+  function countInGroup(heading) {
+    const name = CSS.escape(heading.dataset.countInGroup);
+    const count = findAll(`input[name="${name}"]:checked`, heading.closest("details")).length;
+    heading.textContent = heading.textContent.replace(/^\d+/, count);
+  }
+
   onAdded("[data-count-checked]", countChecked);
-  listen("change", () => findAll("[data-count-checked]").forEach(countChecked));
+  listen("change", () => {
+    findAll("[data-count-checked]").forEach(countChecked);
+    findAll("[data-count-in-group]").forEach(countInGroup);
+  });
 })();

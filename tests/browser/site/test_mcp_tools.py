@@ -35,6 +35,7 @@ def test_a_tool_is_found_and_selected_by_keyboard(visit, api, served, shop_url, 
     page.keyboard.press("Space")
     expect(tools.get_by_role("checkbox", name="Shipping price")).to_be_checked()
     expect(page.locator("[data-count-checked='mcp-tool']")).to_have_text("1")
+    expect(tools.locator("summary", has_text=f"Shop {key}")).to_contain_text("1 of ")
     assert find_violations(page, axe) == []
     tools.get_by_text("Schema of shipping_price").click()
     page.set_viewport_size({"width": 390, "height": 844})
