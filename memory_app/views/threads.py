@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial, reduce
 from operator import or_
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -27,6 +28,7 @@ from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm
+from memory_app.history.first_words import first_user_text, shortened_words
 from memory_app.history.wire_messages import wire_messages
 from memory_app.models import Participant, Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
@@ -40,6 +42,16 @@ from tools_app.acp.permissions import thread_permissions
 
 ROWS_PER_PAGE = 30
 EXPORT_BATCH = 500
+MAX_FIRST_WORDS = 100  # characters
+
+
+class ThreadRow(NamedTuple):
+    """A row of the list. `first_words` are those of a user, for a thread without a title."""
+
+    thread: Thread
+    url: str
+    message_count: int
+    first_words: str
 
 
 @require_safe
@@ -51,18 +63,12 @@ def thread_list(request: HttpRequest) -> HttpResponse:
     # has left, an agent has no name here, as on the page of the thread.
     agents = Prefetch("agent", Agent.objects.for_user(request.user).only("name"))
     threads = find_threads(request, agent_id, search).select_related(None).prefetch_related(agents, "user")
-    heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
     pages = Paginator(threads.order_by("-updated_at", "-pk"), ROWS_PER_PAGE)
     page: Page[Thread] = pages.get_page(request.GET.get("page"))
-    # Not annotated above: the join with the participants would count each message several times.
-    counts = dict(
-        Thread.objects.filter(pk__in=[thread.pk for thread in page]).annotate(n=heads).values_list("pk", "n")
-    )
-    rows = [{"thread": row, "count": counts.get(row.pk, 0), "url": thread_url(request, row)} for row in page]
     context = {
         "nav": "runs",
         "page": page,
-        "rows": rows,
+        "rows": thread_rows(request, page),
         "agent_id": agent_id,
         "search": search,
         "agents": published_agents(request),
@@ -70,6 +76,16 @@ def thread_list(request: HttpRequest) -> HttpResponse:
         "query": urlencode({name: value for name, value in (("agent", agent_id), ("q", search)) if value}),
     }
     return render(request, "threads/list.html", context)
+
+
+def thread_rows(request: HttpRequest, page: Page[Thread]) -> list[ThreadRow]:
+    """Return the rows of a page of threads, with their numbers of messages and their first words."""
+    heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
+    # Not annotated to the list: the join with the participants would count each message several times.
+    listed = Thread.objects.filter(pk__in=[thread.pk for thread in page])
+    figures = listed.annotate(n=heads, first_text=first_user_text()).values_list("pk", "n", "first_text")
+    counts = {pk: (n, shortened_words(text or "", MAX_FIRST_WORDS)) for pk, n, text in figures}
+    return [ThreadRow(row, thread_url(request, row), *counts.get(row.pk, (0, ""))) for row in page]
 
 
 def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[Thread]:

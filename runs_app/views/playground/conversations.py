@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.db.models.functions import Left
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -15,7 +14,8 @@ from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agentcms.web.text_direction import isolate_text
 from agents_app.models import Agent
-from memory_app.models import Message, Thread
+from memory_app.history.first_words import first_user_text, shortened_words
+from memory_app.models import Thread
 from memory_app.realms import user_realm
 from memory_app.views.links import thread_url
 from runs_app.models import AgentRun
@@ -23,7 +23,6 @@ from runs_app.models import AgentRun
 NEW = "new"  # the choice of a column that starts a conversation
 MAX_CONVERSATIONS = 20
 MAX_LABEL_LENGTH = 60
-MAX_READ_LENGTH = 500  # characters of a message, which may be very long, of whose beginning the label is made
 
 
 class ConversationOption(NamedTuple):
@@ -44,9 +43,7 @@ def conversation_options(agent: Agent, user: Caller, questions: Mapping[int, str
 
     `questions` are the first words in conversations that the page shows, whose messages may not be stored yet.
     """
-    first = Message.objects.filter(thread=OuterRef("pk"), role=Message.Role.USER).order_by("number")
-    beginning = first.values(beginning=Left("text", MAX_READ_LENGTH))[:1]
-    threads = own_threads(agent, user).annotate(first_text=Subquery(beginning))
+    threads = own_threads(agent, user).annotate(first_text=first_user_text())
     columns = ("key", "realm", "title", "resource_key", "updated_at")
     rows = threads.only(*columns)[:MAX_CONVERSATIONS]
     texts = {row.pk: vars(row)["first_text"] or questions.get(row.pk, "") for row in rows}
@@ -55,9 +52,7 @@ def conversation_options(agent: Agent, user: Caller, questions: Mapping[int, str
 
 def conversation_label(thread: Thread, first_text: str) -> str:
     """Return the title of a conversation or its first words, its last continuation, and the owner of its memory."""
-    name = " ".join((thread.title or first_text or thread.key).split())
-    if len(name) > MAX_LABEL_LENGTH:
-        name = f"{name[: MAX_LABEL_LENGTH - 1]}…"
+    name = shortened_words(thread.title or first_text or thread.key, MAX_LABEL_LENGTH)
     resource = f", {thread.resource_key}" if thread.resource_key != thread.realm else ""
     return f"{isolate_text(name)} ({date_format(localtime(thread.updated_at), 'j M, H:i e')}{resource})"
 

@@ -62,7 +62,7 @@ def test_a_thread_is_listed_once_for_its_owner_and_for_each_participant(ann, bo,
     with CaptureQueriesContext(connection) as queries:
         lists = [browser(user).get(reverse("threads:list")) for user in (ann, *others)]
 
-    assert [[row["thread"] for row in answer.context["rows"]] for answer in lists] == [[thread]] * 5
+    assert [[row.thread for row in answer.context["rows"]] for answer in lists] == [[thread]] * 5
     # DISTINCT compares all columns of all rows, which took a second for 200,000 threads.
     assert not [query["sql"] for query in queries if "DISTINCT" in query["sql"]]
 

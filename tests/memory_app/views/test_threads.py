@@ -50,6 +50,17 @@ def test_a_user_reads_exports_and_deletes_an_own_thread(client, ann, thread):
     assert "No conversations yet" in client.get(LIST).content.decode()
 
 
+def test_a_conversation_without_a_title_is_listed_with_its_first_words(client, ann, thread):
+    client.force_login(ann)
+
+    with_title = client.get(LIST).text
+    Thread.objects.update(title="")
+    without_title = client.get(LIST).text
+
+    assert "My colour is turquoise." not in with_title
+    assert '<span class="row-note" dir="auto">My colour is turquoise.</span>' in without_title
+
+
 def test_the_dialog_of_another_thread_with_the_id_deletes_nothing(client, ann, thread):
     client.force_login(ann)
     url = reverse("threads:delete", args=["t"])

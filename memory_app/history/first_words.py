@@ -1,0 +1,22 @@
+"""The words with which a conversation began, by which people know one without a title."""
+
+from __future__ import annotations
+
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Left
+
+from memory_app.models import Message
+
+MAX_READ_LENGTH = 500  # characters of a message, which may be very long, of whose beginning the words are made
+
+
+def first_user_text() -> Subquery:
+    """Return the beginning of the first message of a user, for a query of threads."""
+    first = Message.objects.filter(thread=OuterRef("pk"), role=Message.Role.USER).order_by("number")
+    return Subquery(first.values(beginning=Left("text", MAX_READ_LENGTH))[:1])
+
+
+def shortened_words(text: str, length: int) -> str:
+    """Return a text in one line, with at most `length` characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= length else f"{words[: length - 1]}…"
