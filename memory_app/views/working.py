@@ -101,4 +101,6 @@ def restore(request: HttpRequest, key: str, revision: int) -> HttpResponse:
         messages.info(request, NO_CHANGE_MESSAGE)
     else:
         messages.success(request, f"Revision {revision} was restored as revision {outcome.memory.revision}.")
-    return redirect(thread_url(request, thread, "working_memory"))
+    # To the page with the button: undo is beside the thread, and the revisions are on their own page.
+    page = "view" if request.POST.get("back") == "thread" else "working_memory"
+    return redirect(thread_url(request, thread, page))

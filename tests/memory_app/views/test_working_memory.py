@@ -9,6 +9,7 @@ from memory_app.models import Participant
 from memory_app.working import values
 from runs_app.models import AgentRun
 from tests.factories import UserFactory, member
+from tests.form_submission import form_data
 from tests.memory_app.conftest import add_thread
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
@@ -43,6 +44,18 @@ def test_it_is_edited_undone_and_restored(page, thread):
     thread.resource.refresh_from_db()
     assert (thread.resource.working_memory, thread.resource.working_revision) == ("One", 3)
     assert page.post(reverse("threads:restore_working_memory", args=["t", 9])).status_code == 404
+
+
+def test_undo_beside_a_thread_leads_back_to_the_thread(page, thread):
+    page.post(URL, {"text": "One", "revision": 0})
+    page.post(URL, {"text": "Two", "revision": 1})
+    undo = reverse("threads:restore_working_memory", args=["t", 1])
+    beside = page.get(THREAD).text
+
+    form = beside.split(f'action="{undo}"')[1].split("</form>")[0]
+
+    assert page.post(undo, form_data(form).dict()).url == THREAD
+    assert page.post(undo).url == URL
 
 
 def test_a_change_of_somebody_else_is_not_overwritten(page, thread):
