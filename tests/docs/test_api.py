@@ -23,7 +23,7 @@ CLIENT = """import {{ MastraClient }} from "client-newest";
 const headers = {{ Authorization: "Bearer {key}" }};
 const client = new MastraClient({{ baseUrl: {url}, headers }});
 """
-DOCUMENTS = ("README.md", "docs/api.md", "clients/python/README.md")
+DOCUMENTS = ("README.md", "docs/api.md", "docs/memory.md", "clients/python/README.md")
 CREATED_AGENT = re.compile(r'(?:create_agent\(\s*|createStoredAgent\(\{\s*id: |\bid"?: )"([a-z-]+)",\s+"?name')
 
 
@@ -71,7 +71,7 @@ def test_the_documents_create_agents_with_different_ids():
     created = [set(CREATED_AGENT.findall((PROJECT / name).read_text())) for name in DOCUMENTS]
     demo = {path.stem for path in (PROJECT / "versions_app" / "demo" / "agents").glob("*.toml")}
 
-    assert sum(map(len, created)) == len(set().union(*created)) == 10
+    assert sum(map(len, created)) == len(set().union(*created)) == 11
     assert not demo & set().union(*created)
 
 
