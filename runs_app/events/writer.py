@@ -184,8 +184,7 @@ class EventWriter(PendingWrites):
         try:
             with transaction.atomic():
                 own = AgentRun.objects.leased().filter(pk=run_id, holder=self.holder, fence=snapshot.fence)
-                run = own.select_for_update(of=("self",)).first()
-                if run is not None:
+                if (run := run_ends.lock_run(run_id, own)) is not None:
                     run_ends.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
         except OUTAGE_ERRORS:
             raise

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 from django.db.backends.signals import connection_created
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pydantic_ai.models.function import DeltaToolCall
 
@@ -16,6 +17,7 @@ from runs_app.engine.engine import get_engine
 from runs_app.engine.thread_pools import run_blocking
 from runs_app.events import pending_writes, writer
 from runs_app.events.pending_runs import PendingRun, take_snapshot
+from runs_app.models import AgentRun
 from tests.factories import AgentFactory, UserFactory, member
 from tests.runs import chunks, start_run, wait_for_end, wait_for_text
 from tests.runs_app.factories import RunFactory
@@ -207,6 +209,21 @@ def test_a_run_that_cannot_be_stored_fails_alone(idle_writer, lost):
     assert (broken.status, broken.error) == ("failed", writer.UNSTORABLE_MESSAGE)
     assert (broken_end.result(0), lost) == (False, [broken.pk])
     assert (other.status, end.result(0)) == ("succeeded", True)
+
+
+@pytest.mark.postgres_only
+def test_a_child_run_that_cannot_be_stored_is_locked_with_its_parent(idle_writer):
+    """In the order of all others. Locked one after the other, both would wait for a process that ends the parent."""
+    broken, _ = ending_run(idle_writer, value=object())
+    AgentRun.objects.filter(pk=broken.pk).update(parent=(parent := RunFactory(open=True)), root_id=parent.pk)
+
+    with CaptureQueriesContext(connection) as queries:
+        write_all(idle_writer)
+
+    broken.refresh_from_db()
+    locks = [query["sql"] for query in queries if "FOR UPDATE" in query["sql"]]
+    assert broken.status == "failed"
+    assert ["parent_id" in sql.partition("WHERE")[2] for sql in locks][:2] == [False, True]  # the first failed
 
 
 def test_a_run_whose_end_cannot_be_stored_does_not_stop_the_others(idle_writer, lost):
