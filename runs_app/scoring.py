@@ -25,7 +25,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import MAX_ATTEMPTS, Job
-from runs_app.engine.thread_pools import ENDING_ERROR, run_blocking
+from runs_app.engine.thread_pools import ENDING_ERROR, run_function
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, Score, ScorerCount
 
@@ -184,7 +184,7 @@ def call_in_time(target: Callable[..., object], arguments: JSONMapping) -> objec
     """
     if getattr(target, "limits_itself", False):
         return target(**arguments)
-    return asyncio.run(within_limit(run_blocking(target, **arguments)))
+    return asyncio.run(within_limit(run_function(target, arguments)))
 
 
 async def within_limit(scoring: Awaitable[Scored]) -> Scored:

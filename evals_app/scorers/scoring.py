@@ -13,7 +13,7 @@ from evals_app.scorers.kinds.evaluators import score_by_evaluator
 from evals_app.scorers.live import LiveEvaluator
 from evals_app.scorers.results import Answer, NotScorable, ScorerError, ScoreResult
 from evals_app.scorers.snapshots import UNKNOWN_SCORER_MESSAGE, find_stored_version, score_by_snapshot
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_db, run_function
 from runs_app.scoring import MAX_SCORE_ERROR_LENGTH, NOT_SCORABLE, ScorerTimeout, scorer_arguments, within_limit
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
     try:
         if isinstance(entry.target, LiveEvaluator):
             return await within_limit(score_by_evaluator(entry.target.target, answer))
-        return result_of_value(await within_limit(run_blocking(call_function, entry.target, answer)))
+        arguments = scorer_arguments(entry.target, values_of_answer(answer))
+        return result_of_value(await within_limit(run_function(entry.target, arguments)))
     except NotScorable as error:
         return ScoreResult(reason=str(error), label=NOT_SCORABLE)
     except (ScorerError, ScorerTimeout) as error:
@@ -60,15 +61,14 @@ async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
         return ScoreResult(error=f"{type(error).__name__}: {error}"[:MAX_SCORE_ERROR_LENGTH])
 
 
-def call_function(target: Any, answer: Answer) -> object:
-    """Call a registered function with those of its parameters that it names."""
-    values = {
+def values_of_answer(answer: Answer) -> dict[str, Any]:
+    """Return what a registered function may ask for."""
+    return {
         "answer": answer.output,
         "question": answer.input,
         "ground_truth": answer.ground_truth,
         "run": answer.run,
     }
-    return target(**scorer_arguments(target, values))
 
 
 def result_of_value(value: JSONValue) -> ScoreResult:

@@ -33,7 +33,7 @@ from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journaling.journal import current_journal, interrupting_outages
-from runs_app.engine.thread_pools import run_blocking, run_briefly
+from runs_app.engine.thread_pools import run_briefly, run_function
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import ChildSuspended, RunInterrupted, RunLeaseLost
 
@@ -160,9 +160,7 @@ def function_handler(function: Any, entry: Entry | None) -> ToolHandler:
 
     async def call_function(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
         await ask_person(entry, context, arguments)
-        if inspect.iscoroutinefunction(function):
-            return await function(**arguments)
-        return await run_blocking(function, **arguments)
+        return await run_function(function, arguments)
 
     return call_function
 

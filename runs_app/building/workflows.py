@@ -1,4 +1,4 @@
-"""Workflows: functions that run in a thread, and Celery tasks that run as jobs."""
+"""Workflows: functions that run in this process, and Celery tasks that run as jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_unknown_value
-from runs_app.engine.thread_pools import run_blocking, run_db
+from runs_app.engine.thread_pools import run_db, run_function
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
 
@@ -43,7 +43,7 @@ async def run_workflow(
     with the data of a person.
     """
     if not is_task(entry.target):
-        return await run_blocking(entry.target, **arguments)
+        return await run_function(entry.target, arguments)
     # A model may write a NUL, which PostgreSQL does not store.
     parameters = {"key": entry.key, "arguments": to_storable_json(to_jsonable_python(dict(arguments)))}
     parameters |= {"run": str(run_id)} if run_id is not None else {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -54,6 +55,13 @@ async def run_blocking(
             if future.running():
                 _report_abandoned(future, function)
             raise
+
+
+async def run_function(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Await a registered function that is asynchronous. Call any other in a thread: it may block for long."""
+    if inspect.iscoroutinefunction(function):
+        return await function(**arguments)
+    return await run_blocking(function, **arguments)
 
 
 async def run_briefly(

@@ -45,6 +45,19 @@ def test_the_model_gets_the_result_of_the_job(worker):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_workflow_may_be_asynchronous():
+    @workflow("wait-for-ship")
+    async def wait_for_ship(name: str) -> str:
+        await asyncio.sleep(0)
+        return f"{name} has arrived."
+
+    built = build_agent({"model": DEMO, "workflows": ["wait-for-ship"]})
+    result = asyncio.run(answer(built, 'Use wait-for-ship {"name": "Vega"}'))
+
+    assert result.output.endswith("workflow-wait-for-ship says Vega has arrived.")
+
+
+@pytest.mark.django_db(transaction=True)
 def test_arguments_that_no_database_stores_do_not_fail_the_workflow(worker):
     built = build_agent({"model": DEMO, "workflows": ["word-frequency"]})
 
