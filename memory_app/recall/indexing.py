@@ -61,7 +61,8 @@ def index_missing(job: Job) -> dict[str, int]:
     for name, threads in recalled_threads():
         try:
             embedder = find_embedder(name)
-            for thread_id in threads.values_list("pk", flat=True).iterator():
+            # Not a cursor of the database: an embedder of a provider returns the connection while it waits.
+            for thread_id in [*threads.values_list("pk", flat=True)]:
                 total += index_thread(thread_id, embedder, partial(report_sum, job, total))
         except ApiError as error:  # unknown here, or it does not answer
             log.warning("Threads were not indexed with the embedder %s: %s", name, error)

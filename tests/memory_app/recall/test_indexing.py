@@ -3,7 +3,9 @@
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 
+from agentcms.db.connections import return_connection
 from agentcms.vectors import EmbedderFailed, find_embedder
 from jobs_app import runner
 from jobs_app.models import Job
@@ -185,6 +187,25 @@ def test_the_nightly_job_finds_what_is_missing(thread, editor):
     assert job.result == {"indexed": 4}
     assert {row.thread for row in Vector.objects.all()} == {thread, other}
     assert not unrelated.vectors.exists()
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_the_nightly_job_goes_on_although_the_embedder_returns_the_connection(thread, editor, monkeypatch):
+    agent = recalling_agent()
+    add_thread(editor, "t2", agent=agent, agent_key=agent.pk)
+    add_thread(editor, "t3", agent=agent, agent_key=agent.pk)
+
+    class ProviderLikeEmbedder(CountingEmbedder):
+        def embed(self, texts, kind):
+            return_connection()
+            connection.close_pool()  # as the pool closes a connection that nobody needs for a while
+            return super().embed(texts, kind)
+
+    monkeypatch.setattr(indexing, "find_embedder", lambda name: ProviderLikeEmbedder(LOCAL))
+    job = runner.run_now(indexing.INDEX_MISSING, {})
+
+    assert (job.state, job.error, Vector.objects.values("thread").distinct().count()) == (Job.State.DONE, "", 3)
 
 
 def test_an_embedder_that_fails_does_not_keep_the_nightly_job_from_the_others(thread, editor, caplog):
