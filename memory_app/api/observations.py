@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from django.db import connection
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -12,6 +11,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError
 from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.memory.options import ObservationalOptions
@@ -95,8 +95,7 @@ def wait_until_observed(thread: Thread) -> None:
     """Wait until no process observes a thread or is going to, for 30 seconds at most."""
     deadline = time.monotonic() + WAIT_SECONDS
     while is_observed_soon(thread) and time.monotonic() < deadline:
-        if not connection.in_atomic_block:
-            connection.close()  # other requests need it meanwhile
+        return_connection()
         time.sleep(POLL_SECONDS)
     # Raises Thread.DoesNotExist, which is a 404, if the thread was deleted meanwhile.
     thread.refresh_from_db()
