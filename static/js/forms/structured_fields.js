@@ -22,6 +22,35 @@
     showChanged(form);
   });
 
+  // --- what somebody types while the server renders: the response would undo it, and is requested again
+
+  const sent = new WeakMap(); // control: the values that its response replaces, as they were sent
+  const outdated = new WeakSet(); // controls whose response was dropped
+
+  const valuesIn = (root) => JSON.stringify(findAll("input, select, textarea", root).map(valueOf));
+
+  function valueOf(field) {
+    window.AgentEditor?.of(field)?.copy();
+    return ["checkbox", "radio"].includes(field.type) ? field.checked : field.value;
+  }
+
+  listen("htmx:before:request", ({ detail: { ctx } }) => {
+    if (rendersAgain(ctx.sourceElement)) sent.set(ctx.sourceElement, valuesIn(ctx.target));
+  });
+  listen("htmx:before:swap", (event) => {
+    const { sourceElement, target } = event.detail.ctx;
+    if (!sent.has(sourceElement) || sent.get(sourceElement) === valuesIn(target)) return;
+    event.preventDefault();
+    outdated.add(sourceElement);
+    unchanged.delete(sourceElement.form);
+  });
+  listen("htmx:finally:request", ({ detail: { ctx } }) => {
+    const control = ctx.sourceElement;
+    if (!outdated.delete(control)) return;
+    // Not within the request, during which a button is busy.
+    setTimeout(() => (control.matches("button") ? control.click() : control.dispatchEvent(new Event("rows-outdated"))));
+  });
+
   // --- restored text
 
   // Replace the fields with rows by those of stored values. Throws if the server does not render them.

@@ -36,6 +36,27 @@ def test_a_slow_save_in_the_review_says_so_and_loses_nothing(visit, fresh, api):
     assert visitor.console == []
 
 
+def test_what_is_typed_while_more_inputs_are_rendered_stays(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}#variants")
+    variants = page.locator("#variants")
+    variants.get_by_text("Add a model variant").click()
+    new = variants.locator(".variant-new[open]")
+    new.get_by_label("Provider").fill("demo")
+    new.get_by_label("Model", exact=True).fill("echo")
+    waiting = delay(page, "**/fields")
+
+    variants.get_by_role("button", name="More inputs for variants and conditions").click()
+    wait_for_requests(page, waiting, 1)
+    variants.get_by_label("Context keys").fill("tier")
+    waiting[0].continue_()
+    wait_for_requests(page, waiting, 2)
+    waiting[1].continue_()
+
+    expect(variants.get_by_text("Variant 1", exact=True)).to_be_visible()
+    expect(variants.get_by_label("Context keys")).to_have_value("tier")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+
+
 def test_a_lost_line_is_reported_and_the_text_is_saved_later(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     append_text(page, " Smile.")
