@@ -21,6 +21,7 @@ class TimelineEntry:
 
     version: AgentVersion
     base: int | None
+    is_base_deleted: bool
     changes: Sequence[FieldSummary]
     note: str  # text if there are no changes
     is_live: bool
@@ -35,6 +36,13 @@ class TimelineEntry:
     @property
     def number(self) -> int:
         return self.version.version_number
+
+    @property
+    def comparable_base(self) -> int | None:
+        """Return the version that this one is based on, or None if it was deleted."""
+        # That of a row of several saves is one of them, and no deleted version.
+        is_deleted = self.is_base_deleted and self.version.based_on == self.base
+        return None if is_deleted else self.version.based_on
 
     @property
     def is_branch(self) -> bool:
@@ -87,14 +95,14 @@ def build_timeline_entry(
     differences: Sequence[FieldSummary] | None,
     known: StoredAgents,
 ) -> TimelineEntry:
-    """Return the entry of a version. `differences` is None if its base was deleted."""
-    changes: Sequence[FieldSummary] = []
-    if base is not None:
-        changes = summarize_field_names(version.changed_fields) if differences is None else differences
+    """Return the entry of a version. `differences` is None without a base, and if that was deleted."""
+    is_base_deleted = base is not None and differences is None
+    changes = summarize_field_names(version.changed_fields) if is_base_deleted else differences or []
     note = "First version" if base is None else f"Same as v{base}"
     return TimelineEntry(
         version,
         base,
+        is_base_deleted,
         changes,
         "" if changes else note,
         is_live=version.pk == agent.active_version_id,

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -128,6 +129,26 @@ def test_pruned_versions_are_mentioned(publisher, story, settings):
     text = page_words(page(publisher, "list", story))
 
     assert "4 older versions were pruned or deleted. Pruning never removes" in text
+
+
+@pytest.mark.parametrize(("name", "number"), [("list", ()), ("view", (3,))])
+def test_nothing_leads_to_a_comparison_with_a_deleted_version(publisher, story, name, number):
+    version(story, 2).remove()
+
+    html = page(publisher, name, story, *number).content.decode()
+
+    links = re.findall(r'href="(/agents/[^"]*/compare\?[^"]*)"', html)
+    assert [publisher.get(unescape(link)).status_code for link in links] == [200] * len(links)
+    assert "from=2" not in html
+
+
+def test_the_base_of_a_change_may_be_deleted(publisher, story):
+    version(story, 2).remove()
+
+    text = page_words(page(publisher, "list", story))
+
+    assert "Based on v2, which was deleted." in text
+    assert "Compared with v2" not in text
 
 
 def test_without_pruned_versions_there_is_no_hint(publisher, story):
