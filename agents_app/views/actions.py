@@ -18,6 +18,7 @@ from django_htmx.http import trigger_client_event
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_offered
+from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import is_htmx, redirect_page
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import dependents_payload
@@ -163,10 +164,20 @@ def presence(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     others = renew_presence(agent.row_key, request.user)
     opened = request.POST.get("head", "")
+    is_outdated = bool(opened) and opened != str(agent.head_version_id)
     context = {
         "agent": agent,
         "others": others,
         "beat": RENEWAL_INTERVAL,
-        "is_outdated": bool(opened) and opened != str(agent.head_version_id),
+        "is_outdated": is_outdated,
+        "opened_number": find_version_number(agent, opened) if is_outdated else None,
     }
     return render(request, "agents/_presence.html", context)
+
+
+def find_version_number(agent: Agent, text: str) -> int | None:
+    """Return the number of the version with an ID, or None if it was deleted or the text is no ID."""
+    version_id = parse_uuid(text)
+    if version_id is None:
+        return None
+    return agent.versions.filter(pk=version_id).values_list("version_number", flat=True).first()

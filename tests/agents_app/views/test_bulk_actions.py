@@ -7,6 +7,7 @@ from psycopg.errors import LockNotAvailable
 
 from access_app.role import Role
 from agents_app.editing import bulk
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 from tests.form_submission import form_data
@@ -185,6 +186,31 @@ def test_presence_names_other_editors_and_newer_versions(publisher, editor, agen
 
     assert "Also viewing" in html
     assert "v1 was saved in the meantime" in html
+
+
+def test_presence_compares_with_the_version_that_is_open(publisher, agent):
+    address, opened = reverse("agents:presence", args=[agent.pk]), agent.head_version
+    for text in ("One.", "Two."):
+        agent.edit({"instructions": text})
+
+    html = publisher.post(address, {"head": opened.pk}).content.decode()
+    opened.remove()
+    without = publisher.post(address, {"head": opened.pk}).content.decode()
+
+    assert "v3 was saved in the meantime" in html
+    assert "compare?from=1&amp;to=head" in html
+    assert "compare?" not in without
+
+
+def test_presence_does_not_say_that_an_older_version_was_saved(publisher, agent):
+    with change(publish=False):
+        draft = agent.edit({"instructions": "A draft."})
+    agent.versions.discard_draft(agent)
+
+    html = publisher.post(reverse("agents:presence", args=[agent.pk]), {"head": draft.pk}).content.decode()
+
+    assert "Editing continues from v1 now." in html
+    assert "was saved" not in html
 
 
 # --- Strangers
