@@ -109,8 +109,10 @@ def used_scorers(experiment: Experiment, items: ItemVersionQuerySet) -> set[str]
 def reject_unused_scorers(experiment: Experiment, used: Collection[str]) -> None:
     """Raise ConfigError for bars and gate scorers that would score no answer: the verdict could never be good."""
     names = {"bars": [*experiment.bars], "gateScorers": experiment.gate_scorers or []}
+    # The scorers of the dataset and of its items do not count if the experiment names some.
+    place = "its scorers" if experiment.scorer_keys is not None else "its scorers, or to those of the dataset"
     issues = [
-        Issue(field, f"'{key}' is not among the scorers of the experiment. Add it there.")
+        Issue(field, f"'{key}' is not among the scorers of the experiment. Add it to {place}.")
         for field, keys in names.items()
         for key in keys
         if key not in used

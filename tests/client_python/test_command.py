@@ -159,7 +159,8 @@ def test_what_cannot_be_compared_does_not_pass(statistics, sentence):
     [
         (["--version", "99"], "99"),
         (["--scorers", "missing"], "missing"),
-        (["--fail-under", "missing=1"], "'missing' is not among the scorers of the experiment."),
+        (["--fail-under", "missing=1"], "Add it to its scorers, or to those of the dataset."),
+        (["--scorers", "exact", "--fail-under", "missing=1"], "Add it to its scorers.\n"),
         (["--fail-under", "exact"], "write SCORER=MEAN, such as exact=0.8, not 'exact'"),
         (["--max-cost", "-1"], "--max-cost: "),
         (["--concurrency", "0"], "--concurrency: "),

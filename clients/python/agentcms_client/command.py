@@ -246,7 +246,9 @@ def build_parser() -> argparse.ArgumentParser:
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options, which have the names of those of the command of the server."""
     command.add_argument("--version", default="live", help="live, draft, or the number or ID of a version.")
-    command.add_argument("--scorers", help="Keys of scorers, separated by commas.")
+    command.add_argument(
+        "--scorers", help="Keys of scorers, separated by commas. By default those of each item or of the dataset."
+    )
     command.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
     command.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
     command.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")

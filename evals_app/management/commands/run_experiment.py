@@ -79,7 +79,9 @@ class Command(BaseCommand):
             help="A number, live or draft; of scorers too.",
         )
         parser.add_argument("--user", help="Who runs it. By default the first superuser.")
-        parser.add_argument("--scorers", help="Keys of scorers, separated by commas.")
+        parser.add_argument(
+            "--scorers", help="Keys of scorers, separated by commas. By default those of each item or of the dataset."
+        )
         parser.add_argument("--repeats", type=int, default=1, help="How often each item runs.")
         parser.add_argument("--seed", type=int, help="The seed that the model gets, plus 0, 1, 2 … for each repeat.")
         parser.add_argument("--concurrency", type=int, default=4, help="How many items run at once.")
