@@ -47,3 +47,15 @@ def test_exact_times_are_in_the_zone_and_the_locale_of_the_reader(visit: Any, ag
     expect(page.locator("time[data-relative]").first).to_have_attribute(
         "title", re.compile(r" um \d+:\d\d:\d\d GMT\+9")
     )
+
+
+def test_a_scorer_of_every_answer_asks_for_no_amount(visit: Any, agent: str):
+    page = visit().goto(f"/agents/{agent}")
+    page.locator("#scorers summary").first.click()
+
+    page.get_by_role("checkbox", name="Cites a source").check()
+    amount = page.get_by_label("Sampling amount for Cites a source")
+    expect(amount).to_be_hidden()
+    page.get_by_label("How often Cites a source scores").select_option("ratio")
+
+    expect(amount).to_be_visible()
