@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -112,13 +113,19 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
         button, title = {"label": "Change owner", "kind": "primary"}, f"Change owner of {agent.name}"
         suggested = owners if can_be_offered(owners) else []
         return render_confirmation(request, agent, form, title, "agents/_change_owner.html", button, owners=suggested)
-    message = f"Current owner: {form.cleaned_data['owner_id'] or SHARED_LABEL}."
+    message = describe_owner(form.cleaned_data["owner_id"], owners)
     if not is_htmx(request):
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)
     # The editor reloads itself by the event, and offers unsaved text again.
     response = HttpResponse(status=204)
     return trigger_client_event(response, "agent-owner-changed", {"target": "body", "message": message})
+
+
+def describe_owner(owner_id: str, known: Sequence[str]) -> str:
+    """Return what an agent belongs to now. A superuser may have misspelled a team, which nobody else would notice."""
+    message = f"Current owner: {owner_id or SHARED_LABEL}."
+    return message if owner_id in known else f"{message} This team has no members, so only superusers see the agent."
 
 
 def save_owner(request: HttpRequest, agent: Agent, form: ChangeOwnerForm) -> bool:
