@@ -6,6 +6,7 @@ A workflow gets the input of an item as its arguments. A scorer gets an answer i
 from __future__ import annotations
 
 import asyncio
+import inspect
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -139,7 +140,10 @@ def call_workflow(key: str, value: object) -> TargetResult:
     function = entry.target.run if is_task(entry.target) else entry.target
     try:
         with spans.span(f"workflow {key}", {"agentcms.workflow": key}):
-            return TargetResult(to_storable_json(validate_call(function)(**value), fallback=text_of_unknown_value))
+            returned = validate_call(function)(**value)
+            if inspect.iscoroutine(returned):
+                returned = asyncio.run(returned)
+            return TargetResult(to_storable_json(returned, fallback=text_of_unknown_value))
     except Exception as error:  # whatever the code of a workflow raises
         return failure(error_message(error), FAILED_CODE)
 

@@ -1,5 +1,6 @@
 """Experiments over workflows and scorers, which are called without a run."""
 
+import asyncio
 import threading
 from datetime import timedelta
 
@@ -50,6 +51,17 @@ def test_a_workflow_gets_the_input_as_its_arguments(editor):
     assert [row.output["queue"] for row in results(experiment)] == ["billing"] * 2 + ["general"] * 2
     assert experiment.summary["scorers"]["exact"]["mean"] == 0.5
     assert not AgentRun.objects.exists()
+
+
+def test_an_asynchronous_workflow_is_awaited(editor):
+    @workflow("waits-a-moment")
+    async def wait_a_moment(text: str) -> str:
+        await asyncio.sleep(0)
+        return text
+
+    experiment = run_experiment(make_dataset({"input": {"text": "One"}}), editor, **over("workflow", "waits-a-moment"))
+
+    assert [(row.output, row.error) for row in results(experiment)] == [("One", None)]
 
 
 def test_a_celery_task_is_called_too(editor):
