@@ -13,6 +13,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from access_app.permissions import require_granted_role
 from access_app.role import Role
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError, Conflict, Unavailable
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
@@ -191,6 +192,7 @@ def wait_for_result(experiment: Experiment, result: ExperimentResult) -> None:
     while result.state == ExperimentResult.State.RUNNING and not take_end(experiment, result):
         if time.monotonic() > deadline:
             raise Unavailable("The item still runs. Repeat the request to get its result.", 5)
+        return_connection()
         time.sleep(RUN_POLL_INTERVAL)
 
 

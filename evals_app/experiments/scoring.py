@@ -10,6 +10,7 @@ from typing import Any
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, owner_ids_for
+from agentcms.db.connections import return_connection
 from agentcms.wire.json_types import JSONObject
 from agents_app.registry import Entry, Kind, registry
 from evals_app.experiments.spending import Spent
@@ -76,6 +77,7 @@ def live_scorer_versions(keys: Collection[str]) -> JSONObject:
 
 def add_scores(result: ExperimentResult, keys: list[str]) -> None:
     """Score the answer of a result by these scorers, and set the scores."""
+    return_connection()
     set_scores(result, asyncio.run(compute_scores(result, keys, asyncio.Semaphore(MAX_SCORERS))) if keys else [])
 
 

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.permissions import granted_covers, require_granted_role, require_role
 from access_app.role import Role, RoleRequired
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
@@ -209,6 +210,7 @@ def try_on_run(request: HttpRequest, row: Scorer, run_id: str) -> TemplateContex
 
     try:
         with StreamSlot(request.user):  # a judge blocks a thread
+            return_connection()
             return {"run": run, "result": asyncio.run(score())}
     except (TooManyStreams, Unavailable) as error:
         return {"problem": error.error}

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.memory.models import model_choice
@@ -214,6 +215,7 @@ def observe_now(thread_id: int, observer: Observer) -> str:
             return f"This took longer than {settings.OBSERVER_TIMEOUT} seconds."
         lease = take_lease(thread_id)
         if lease is None:
+            return_connection()
             time.sleep(POLL_SECONDS)
             continue
         try:

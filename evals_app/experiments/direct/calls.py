@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.direct.targets import Callee
@@ -104,6 +105,7 @@ def perform_call(result: ExperimentResult, callee: Callee) -> bool:
 
     Another process took over, or the experiment was ended. What the call has spent counts even so.
     """
+    return_connection()
     started = time.monotonic()
     outcome = callee.call(result.effective_input)
     result.duration_ms = int((time.monotonic() - started) * 1000)

@@ -5,11 +5,13 @@ import threading
 from datetime import timedelta
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 
 from agentcms.errors import ApiError
 from agents_app.configuration.schema import ConfigError
-from agents_app.registry import registry, workflow
+from agents_app.registry import Kind, registry, scorer, workflow
+from evals_app.experiments import external
 from evals_app.experiments.direct.calls import insert_call, perform_call
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.running.item_loop import ItemLoop, free_slots
@@ -62,6 +64,45 @@ def test_an_asynchronous_workflow_is_awaited(editor):
     experiment = run_experiment(make_dataset({"input": {"text": "One"}}), editor, **over("workflow", "waits-a-moment"))
 
     assert [(row.output, row.error) for row in results(experiment)] == [("One", None)]
+
+
+@pytest.mark.postgres_only
+def test_calls_and_scorers_hold_no_database_connection(editor):
+    wrapper, open_connections = connections["default"], []
+
+    @workflow("looks-at-connection")
+    def look() -> str:
+        open_connections.append(wrapper.connection)
+        return ""
+
+    @scorer("looks-too")
+    def look_too(answer: str) -> float:
+        open_connections.append(wrapper.connection)
+        return 1.0
+
+    dataset = make_dataset({"input": {}}, scorer_keys=["looks-too"])
+    experiment = new_experiment(dataset, editor, **over("workflow", "looks-at-connection"))
+    result = insert_call(experiment, ItemVersion.objects.select_related("item").get(), 0)
+    perform_call(result, resolve_target(experiment, editor))
+    registry.remove(Kind.SCORER, "looks-too")
+
+    assert open_connections == [None, None]
+
+
+@pytest.mark.postgres_only
+def test_a_request_that_waits_for_an_item_holds_no_database_connection(editor, monkeypatch):
+    experiment = new_experiment(make_dataset({"input": TICKET}), editor, **over("workflow", "triage-ticket"))
+    result = insert_call(experiment, ItemVersion.objects.select_related("item").get(), 0)
+    open_connections = []
+
+    def end_meanwhile(seconds):
+        open_connections.append(connections["default"].connection)
+        experiment.results.update(state="done")
+
+    monkeypatch.setattr(external.time, "sleep", end_meanwhile)
+    external.wait_for_result(experiment, result)
+
+    assert open_connections == [None]
 
 
 def test_a_celery_task_is_called_too(editor):

@@ -3,12 +3,15 @@
 import re
 
 import pytest
+from django.db import connections
 
 from agentcms.errors import Conflict, NotFound
 from evals_app.experiments.ending import mark_cancelled
 from evals_app.models import ReleaseGate, Scorer
 from evals_app.scorers import changes
 from evals_app.scorers.changes import create_scorer
+from evals_app.scorers.results import ScoreResult
+from evals_app.views import scorers as views
 from runs_app.events.streams import StreamSlot
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, member
@@ -252,6 +255,23 @@ def test_a_draft_is_tried_on_any_run_that_the_user_may_read(client, publisher, r
     assert "Missing: back." in page
     for key in (secret.pk, "nonsense"):
         assert "This run was not found." in text(client.post("/scorers/refunds/try", {"run": key}))
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_a_scorer_that_is_tried_holds_no_database_connection(client, publisher, refunds, monkeypatch):
+    run = RunFactory(agent=AgentFactory(owner_id="support"), owner_id="support", output="You get money.")
+    wrapper, open_connections = connections["default"], []
+
+    async def score(snapshot, answer):
+        open_connections.append(wrapper.connection)
+        return ScoreResult(1.0)
+
+    monkeypatch.setattr(views, "score_by_snapshot", score)
+    page = text(client.post("/scorers/refunds/try", {"run": run.pk}))
+
+    assert "<b>1.000</b>" in page
+    assert open_connections == [None]
 
 
 def test_a_scorer_that_somebody_changed_meanwhile_is_replaced_only_on_purpose(client, publisher, refunds):

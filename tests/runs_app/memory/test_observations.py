@@ -10,7 +10,8 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from memory_app.models import Message, Observation, Thread
 from memory_app.observational.jobs import OBSERVE_THREAD, observe_if_enabled
-from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE
+from memory_app.observational.leases import take_lease
+from memory_app.observational.limits import THREAD_REQUIRED_MESSAGE, observational_options
 from memory_app.observational.observation_log import load_log
 from runs_app import tasks  # noqa: F401  registers the handler
 from runs_app.memory import observing as observing_module
@@ -140,6 +141,23 @@ def test_a_run_that_waits_for_its_observer_holds_no_database_connection(caller, 
         ask(caller, f"Question {number} " + "x" * 100)
 
     assert set(open_connections) == {None}
+
+
+@pytest.mark.postgres_only
+def test_a_run_that_waits_for_another_observer_holds_no_database_connection(monkeypatch, transactional_db):
+    thread = Thread.objects.create(key="t", realm="u1", agent_key="concierge")
+    append(thread, *turns(2, 300))
+    lease, open_connections = take_lease(thread.pk), []
+
+    def release_meanwhile(seconds):
+        open_connections.append(connections["default"].connection)
+        lease.release()
+
+    monkeypatch.setattr(observing_module.time, "sleep", release_meanwhile)
+    options = observational_options({"options": {}, "observationalMemory": SMALL})
+    reason = observing_module.observe_now(thread.pk, observing_module.Observer(options, DEMO, None))
+
+    assert (open_connections, reason) == ([None], "")
 
 
 def test_an_observer_that_always_fails_stops_no_run(caller):
