@@ -16,6 +16,7 @@ from memory_app.views.links import own_realm, thread_url
 from memory_app.views.working_rail import ThreadMemory, find_thread_memory, may_read
 from memory_app.working import values
 from memory_app.working.values import ChangeResult, Origin, WorkingMemory
+from runs_app.models import AgentRun
 
 NO_CHANGE_MESSAGE = "The working memory already has this value."
 
@@ -49,11 +50,15 @@ def edit(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def page_context(request: HttpRequest, thread: Thread, memory: ThreadMemory) -> TemplateContext:
+    revisions = list(values.revisions_of(memory.holder).select_related("user"))
+    # Runs are deleted before the revisions that they made, and those of other users may be out of reach.
+    runs = AgentRun.objects.for_user(request.user).filter(pk__in=[row.run_id for row in revisions if row.run_id])
     return {
         "nav": "runs",
         "thread": thread,
         "back": thread_url(request, thread),
-        "revisions": values.revisions_of(memory.holder).select_related("user"),
+        "revisions": revisions,
+        "readable_runs": set(runs.values_list("pk", flat=True)),
     }
 
 

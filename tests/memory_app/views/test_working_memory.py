@@ -1,6 +1,7 @@
 """The working memory beside a thread: editing, history and undo."""
 
 import json
+from uuid import uuid4
 
 import pytest
 from django.urls import reverse
@@ -44,6 +45,18 @@ def test_it_is_edited_undone_and_restored(page, thread):
     thread.resource.refresh_from_db()
     assert (thread.resource.working_memory, thread.resource.working_revision) == ("One", 3)
     assert page.post(reverse("threads:restore_working_memory", args=["t", 9])).status_code == 404
+
+
+def test_only_runs_that_can_be_opened_have_a_link(page, thread, editor, agent):
+    own, theirs = RunFactory(agent=agent, requested_by=editor), RunFactory(agent=agent, requested_by=UserFactory())
+    deleted = uuid4()
+    for number, run_id in enumerate((own.pk, theirs.pk, deleted)):
+        values.replace_text(thread.resource, str(number), values.Origin(run_id=run_id))
+
+    html = page.get(URL).content.decode()
+
+    assert html.count("by a run") == 3
+    assert [run_id for run_id in (own.pk, theirs.pk, deleted) if f"/runs/{run_id}" in html] == [own.pk]
 
 
 def test_undo_beside_a_thread_leads_back_to_the_thread(page, thread):
