@@ -82,7 +82,9 @@ def reject_invalid_schema(schema: JSONMapping) -> None:
     except SchemaError as error:
         raise ValueError(message_in_json_terms(error)) from None
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("it, or a pattern in it, is nested too deeply") from None
+    except OverflowError:
+        raise ValueError("a pattern in it has a repeat that is too large") from None
 
 
 def reject_unusable_schema(schema: JSONMapping) -> None:

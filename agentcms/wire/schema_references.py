@@ -88,7 +88,7 @@ def reject_other_than_schema(reference: str, target: Any) -> None:
 
     try:
         Draft202012Validator.check_schema(target)
-    except SchemaError:
+    except (SchemaError, RecursionError, OverflowError):  # the last two by its patterns
         raise ValueError(f"it {leads_to_no_schema(reference)}") from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentcms.wire.json_schema import SchemaUnusable, reject_mixed_properties
+from agentcms.wire.json_schema import SchemaUnusable, reject_invalid_schema, reject_mixed_properties
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.validation import find_json_faults
 from agents_app.configuration.schema import ConfigError, Issue
@@ -48,12 +48,10 @@ def parse_structured_output(value: object) -> JSONObject | None:
 
 def schema_faults(schema: JSONObject) -> list[Issue]:
     """Return the issues of a schema that no answer could be validated against."""
-    from jsonschema import Draft202012Validator, SchemaError  # loads slowly
-
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return [Issue(SCHEMA_PATH, f"This is not a JSON Schema: {error.message[:300]}.")]
+        reject_invalid_schema(schema)
+    except ValueError as error:
+        return [Issue(SCHEMA_PATH, f"This is not a JSON Schema: {str(error)[:300]}.")]
     if not all(reference.startswith("#/") for reference in references(schema)):
         return [Issue(SCHEMA_PATH, 'Only references within the schema are supported, such as "#/$defs/Address".')]
     missing = [reference for reference in references(schema) if find_target(schema, reference) is None]
@@ -63,13 +61,13 @@ def schema_faults(schema: JSONObject) -> list[Issue]:
     try:
         reject_mixed_properties(schema)
         # The first check leaves out unknown members, and so the parts of them that references lead to.
-        Draft202012Validator.check_schema(inline_references(schema))
-    except SchemaError as error:
-        return [Issue(SCHEMA_PATH, f"A reference leads to what is not a JSON Schema: {error.message[:300]}.")]
+        reject_invalid_schema(inline_references(schema))
     except SchemaUnusable as error:
         return [Issue(SCHEMA_PATH, str(error))]
     except SchemaRecursive as error:
         return [Issue(SCHEMA_PATH, RECURSIVE_MESSAGE.format(reference=str(error)[:300]))]
+    except ValueError as error:
+        return [Issue(SCHEMA_PATH, f"A reference leads to what is not a JSON Schema: {str(error)[:300]}.")]
     return []
 
 

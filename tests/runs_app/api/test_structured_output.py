@@ -195,6 +195,8 @@ def test_a_text_has_no_object(editor):
         ({"schema": {**SCHEMA, "unevaluatedProperties": False, "patternProperties": {}}}, "structuredOutput.schema"),
         ({"schema": {**SCHEMA, "properties": {"a": {"$ref": "#/required"}}}}, "structuredOutput.schema"),
         ({"schema": {**SCHEMA, "$ref": "#/x", "x": {"properties": [1]}}}, "structuredOutput.schema"),
+        ({"schema": {**SCHEMA, "patternProperties": {"(" * 3000: {}}}}, "structuredOutput.schema"),
+        ({"schema": {**SCHEMA, "patternProperties": {"a{99999999999}": {}}}}, "structuredOutput.schema"),
         ({"schema": {"type": "object", "$ref": "#/$defs/d0", "$defs": DOUBLING}}, "structuredOutput.schema"),
         ({"schema": SCHEMA, "model": "gpt"}, "structuredOutput.model"),
     ],
