@@ -72,7 +72,8 @@ class TaskListState(ListState):
 
     @cached_property
     def page(self) -> Page[BackgroundTask]:
-        return Paginator(self.matches.select_related("thread"), TASKS_PER_PAGE).get_page(self.params.get("page"))
+        tasks = self.matches.defer("arguments", "result")  # which may be long
+        return Paginator(tasks, TASKS_PER_PAGE).get_page(self.params.get("page"))
 
     @cached_property
     def rows(self) -> list[TaskRow]:

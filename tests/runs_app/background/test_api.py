@@ -4,8 +4,9 @@ import json
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -138,6 +139,17 @@ def test_a_task_is_cancelled_once(caller, task):
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json()["status"] == "cancelled"
     assert first.json()["completedAt"] == again.json()["completedAt"]
+
+
+def test_the_page_reads_neither_arguments_nor_results(caller, task):
+    """Each may have 256 KB, and the page is read again every two seconds while a task works."""
+    with CaptureQueriesContext(connection) as queries:
+        page = caller.get(reverse("runs:background_tasks")).content.decode()
+
+    assert "research" in page.lower()
+    sql = " ".join(query["sql"] for query in queries)
+    assert "call_id" in sql
+    assert not {name for name in ("arguments", "result", "working_memory") if f'"{name}"' in sql}
 
 
 def test_the_page_lists_tasks_with_progress_and_cancels_them(caller, task):
