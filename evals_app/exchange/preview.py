@@ -10,6 +10,8 @@ from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.schema import ConfigError
 from evals_app.exchange.cells import value_to_json
 from evals_app.exchange.columns import (
+    JSON_COLUMNS,
+    JSON_SUFFIX,
     MAX_FILE_COLUMNS,
     TOO_MANY_COLUMNS_MESSAGE,
     ColumnTargets,
@@ -90,13 +92,18 @@ def text_of_value(value: object) -> str:
 def column_of(number: int, name: str, target: str | None) -> PreviewColumn:
     choices = [("", "Leave out"), *LABELS.items()]
     if target and target not in ITEM_FIELDS:
-        choices.append((target, f"Key “{target.partition('.')[2]}” of {LABELS[target.partition('.')[0]].lower()}"))
+        choices.append((target, label_of_target(target)))
     elif "." not in name and name:
-        choices += [
-            (f"{part}.{name}", f"Key “{name}” of {LABELS[part].removesuffix(' (JSON)').lower()}")
-            for part in OBJECT_FIELDS
-        ]
+        choices += [(f"{part}.{name}", label_of_target(f"{part}.{name}")) for part in OBJECT_FIELDS]
     return PreviewColumn(name, f"column-{number}", target or "", choices)
+
+
+def label_of_target(target: str) -> str:
+    """Return the label of a target that is not a field itself: a key of one, or JSON of any kind."""
+    if target in JSON_COLUMNS:
+        return f"{LABELS[target.removesuffix(JSON_SUFFIX)]} (JSON)"
+    field, _, key = target.partition(".")
+    return f"Key “{key}” of {LABELS[field].removesuffix(' (JSON)').lower()}"
 
 
 def parse_columns(header: list[str], chosen: Mapping[str, str]) -> tuple[ColumnTargets, str]:

@@ -57,6 +57,18 @@ def test_a_csv_is_uploaded_previewed_mapped_and_imported(client, editor):
     assert "questions.csv" in text(client.get(PATH))
 
 
+def test_an_export_with_numbers_is_imported_again(client, editor):
+    """Cells say only texts, objects and lists. So a number has a column of its own in an export."""
+    path = upload(client, b"input,inputJson,groundTruthJson\nOne,,1\n,2,true\n").url
+    preview = text(client.get(path))
+    client.post(path, {"column-0": "input", "column-1": "inputJson", "column-2": "groundTruthJson"})
+    run_claimed(Job.objects.get(kind="import_items").pk)
+
+    assert '<option value="inputJson" selected>Input (JSON)</option>' in preview
+    items = ItemVersion.objects.order_by("item_id").values_list("input", "ground_truth")
+    assert [*items] == [("One", 1), (2, True)]
+
+
 def test_faults_are_listed_by_line_and_the_columns_mapped_again(client, editor):
     path = upload(client, b"Q,A\n,One\nTwo,\n").url
     first = client.post(path, {"column-0": "input", "column-1": "groundTruth"}).url
