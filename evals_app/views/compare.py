@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from access_app.caller import Caller
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agentcms.web.list_state import encode_query
@@ -26,8 +28,8 @@ from evals_app.compare.word_differences import excerpt_around_marks, mark_answer
 from evals_app.datasets.values import text_of_json
 from evals_app.models import Comparison, Experiment, ExperimentResult
 from evals_app.views.formats import MINUS, interval_text, result_duration_text, score_difference_text
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_experiment
-from evals_app.views.result_filters import chosen_items
+from evals_app.views.lookups import find_readable_runs, get_page_experiment
+from evals_app.views.result_filters import page_of_items
 from runs_app.models import RunEvent
 
 STATISTICS_FAILED = "The statistics could not be computed. The server log has the details."
@@ -60,9 +62,9 @@ def compare(request: HttpRequest) -> HttpResponse:
         return render(request, "evals/compare.html", {**context, "problem": STATISTICS_FAILED, "again_url": again_url})
     statistics = comparison.statistics or {}
     only = request.GET.get("only", "")
-    items = chosen_items(statistics.get("items", []), only)
-    page: Page[Any] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    context |= {"statistics": statistics, "page": page, "rows": compared_rows(baseline, candidate, page), "only": only}
+    page = page_of_items(statistics.get("items", []), only, request.GET.get("page"))
+    rows = compared_rows(request.user, baseline, candidate, page)
+    context |= {"statistics": statistics, "page": page, "rows": rows, "only": only}
     context |= {"query": f"{query}&{encode_query(only=only)}" if only else query, "unfiltered": query}
     context |= {"unpaired": [unpaired_items(*side) for side in sides_of(baseline, candidate, statistics)]}
     context |= {"scorers": compared_scorers(pair, statistics), "measures": compared_measures(statistics)}
@@ -143,7 +145,7 @@ def cost_text(dollars: float) -> str:
     return f"{MINUS if dollars < 0 else ''}${abs(dollars):.6f}"
 
 
-def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[TemplateContext]:
+def compared_rows(user: Caller, baseline: Experiment, candidate: Experiment, page: Page[Any]) -> list[TemplateContext]:
     """Return the items of a page with both answers, whose differing words are marked if they have others in common."""
     ids = [row["itemId"] for row in page]
     attempts: dict[tuple[UUID, str], list[ExperimentResult]] = {}
@@ -152,6 +154,7 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
             attempts.setdefault((one.pk, str(result.item_id)), []).append(result)
     # Only of the first answers: the others are listed without what led to them.
     calls = calls_by_run([results[0].run_id for results in attempts.values()])
+    readable = find_readable_runs(user, chain.from_iterable(attempts.values()))
     rows = []
     for entry in page:
         pair = [attempts.get((one.pk, entry["itemId"]), []) for one in (baseline, candidate)]
@@ -160,7 +163,8 @@ def compared_rows(baseline: Experiment, candidate: Experiment, page: Page[Any]) 
         before = pair[0][0]
         sides = compared_sides(pair, calls)
         texts = {"input": text_of_json(before.effective_input), "truth": text_of_json(before.effective_ground_truth)}
-        rows.append({"change": compared_change(entry["change"], pair), "sides": sides, **texts})
+        change = compared_change(entry["change"], pair)
+        rows.append({"change": change, "sides": sides, "readable_runs": readable, **texts})
     return rows
 
 

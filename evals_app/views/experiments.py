@@ -31,7 +31,7 @@ from evals_app.forms.experiments import REVIEW_CHANGED_MESSAGE, ReviewForm
 from evals_app.models import Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 from evals_app.views.formats import duration_text, result_duration_text
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, get_page_experiment
+from evals_app.views.lookups import ROWS_PER_PAGE, find_readable_runs, get_page_dataset, get_page_experiment
 from evals_app.views.result_filters import page_of_results
 
 
@@ -60,6 +60,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "page": page,
         # While it runs the page replaces itself, and a review that is being written would be lost.
         "rows": [result_row(result, row.is_finished and may_edit) for result in page],
+        "readable_runs": find_readable_runs(request.user, page),
         **filter_context(only, tag, page.number),
         "unlimited_cost": find_unlimited_cost(row, request.user),
         "baseline": baseline,
@@ -143,6 +144,7 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
     query = request.POST.get("query", "")[:200]
     if form.errors:
         context = {"nav": "evals", "experiment": row, "query": query, "row": result_row(result, True, form)}
+        context["readable_runs"] = find_readable_runs(request.user, [result])
         template = "evals/_result.html" if is_htmx(request) else "evals/review.html"
         return render(request, template, context, status=422)
     if is_htmx(request):
@@ -152,7 +154,8 @@ def review(request: HttpRequest, experiment_id: UUID, result_id: UUID) -> HttpRe
 
 def render_reviewed_row(request: HttpRequest, row: Experiment, result: ExperimentResult, query: str) -> HttpResponse:
     """Return the row of a result after its review."""
-    context = {"experiment": row, "query": query, "row": result_row(result, True)}
+    context: TemplateContext = {"experiment": row, "query": query, "row": result_row(result, True)}
+    context["readable_runs"] = find_readable_runs(request.user, [result])
     response = render(request, "evals/_result.html", context)
     return trigger_client_event(response, "review-saved", {"target": "body", "message": "Review saved."})
 

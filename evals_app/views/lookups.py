@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
+from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role
-from evals_app.models import Dataset, Experiment
+from evals_app.models import Dataset, Experiment, ExperimentResult
+from runs_app.models import AgentRun
 
 ROWS_PER_PAGE = 50
 
@@ -41,3 +44,10 @@ def get_page_experiment(request: HttpRequest, experiment_id: UUID | None) -> Exp
     if experiment is None:
         raise Http404
     return experiment
+
+
+# All members of a team see its experiments, but a run only those who started it and publishers.
+def find_readable_runs(user: Caller, results: Iterable[ExperimentResult]) -> set[UUID]:
+    """Return the IDs of the runs of results that a user may open."""
+    run_ids = [result.run_id for result in results if result.run_id]
+    return set(AgentRun.objects.for_user(user).order_by().filter(pk__in=run_ids).values_list("pk", flat=True))

@@ -49,10 +49,10 @@ def page_in_order(results: ExperimentResultQuerySet, keys: list[UUID], number: s
     return page
 
 
-def chosen_items(items: list[JSONObject], only: str) -> list[JSONObject]:
-    """Return the items that got worse or better, the most first, or all of them."""
+def page_of_items(items: list[JSONObject], only: str, number: str | None) -> Page[Any]:
+    """Return a page of the items that got worse or better, the most first, or of all of them."""
     if only == ONLY_WORSE:
-        return [item for item in items if item["change"] < 0]
-    if only == ONLY_BETTER:
-        return [item for item in reversed(items) if item["change"] > 0]
-    return items
+        items = [item for item in items if item["change"] < 0]
+    elif only == ONLY_BETTER:
+        items = [item for item in reversed(items) if item["change"] > 0]
+    return Paginator(items, ROWS_PER_PAGE).get_page(number)

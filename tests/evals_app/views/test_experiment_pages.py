@@ -320,6 +320,24 @@ def test_an_invalid_review_without_scripts_keeps_what_was_entered(client, editor
     assert saved.headers["Location"] == f"/experiments/{experiment.pk}?only=failed#result-{result.pk}"
 
 
+def test_only_those_who_may_open_a_run_get_its_link(client, editor):
+    experiment = ended(make_dataset("First", owner_id="support"), [0.5])
+    run = RunFactory(owner_id="support", requested_by=editor)
+    experiment.results.update(run=run)
+    path, link = f"/experiments/{experiment.pk}", f'href="/runs/{run.pk}"'
+    review = f"{path}/results/{experiment.results.get().pk}/review"
+    script = {"HX-Request": "true"}
+
+    assert link in text(client.get(path))
+    assert link in text(client.post(review, {"tags": "x" * 257}), 422)
+    assert link in text(client.post(review, {"tags": "tone"}, headers=script))
+    client.force_login(member("editor", "support", username="another"))
+    assert link not in text(client.get(path))
+    assert link not in text(client.post(review, {"tags": "x" * 257}, headers=script), 422)
+    client.force_login(member("publisher", "support", username="publisher"))
+    assert link in text(client.get(path))
+
+
 def test_only_editors_who_see_the_experiment_review_and_retry(client, editor):
     mine = ended(make_dataset("One", owner_id="support"), [1.0])
     secret = ended(make_dataset("One", pk="secret", owner_id="elsewhere"), [1.0])

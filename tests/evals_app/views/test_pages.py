@@ -155,7 +155,8 @@ def test_a_long_answer_is_folded_around_its_marked_words(client, editor):
 def test_a_comparison_shows_scores_calls_and_figures_of_each_item(client, editor):
     dataset = make_dataset(*map(str, range(12)), owner_id="support")
     baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 11 + [0.25], number=2)
-    run = RunFactory(owner_id="support", chunks=[("tool-call", {"toolName": "word-count"})])
+    chunks = [("tool-call", {"toolName": "word-count"})]
+    run = RunFactory(owner_id="support", requested_by=editor, chunks=chunks)
     candidate.results.update(duration_ms=1500, tokens=77, cost="0.25")
     baseline.results.update(duration_ms=500, tokens=33, cost="0.5")
     candidate.results.filter(item=dataset.items.last()).update(run=run)
@@ -176,7 +177,7 @@ def test_a_comparison_shows_scores_calls_and_figures_of_each_item(client, editor
 def test_a_comparison_shows_the_mean_of_repeats_with_a_link_to_each_answer(client, editor):
     dataset = make_dataset("One", owner_id="support")
     baseline, candidate = ended(dataset, [0.5]), ended(dataset, [1.0], number=2)
-    result, run = candidate.results.get(), RunFactory(owner_id="support")
+    result, run = candidate.results.get(), RunFactory(owner_id="support", requested_by=editor)
     result.pk, result.attempt, result.run = None, 1, run
     result.scores = [{"scorerId": "exact", "scorerName": "Exact", "score": 0.5}]
     result.save(force_insert=True)
@@ -187,6 +188,10 @@ def test_a_comparison_shows_the_mean_of_repeats_with_a_link_to_each_answer(clien
     assert "Exact <b>0.75</b>" in page
     assert "mean of 2 answers, the first is shown" in page
     assert f'href="/runs/{run.pk}"' in page
+    client.force_login(member("viewer", "support"))
+    page = text(client.get(f"/experiments/compare?a={baseline.pk}&b={candidate.pk}"))
+    assert "mean of 2 answers, the first is shown" in page
+    assert f'href="/runs/{run.pk}"' not in page
 
 
 def test_a_comparison_takes_a_constant_number_of_queries(client, editor, django_assert_max_num_queries):
@@ -239,7 +244,7 @@ def test_long_answers_are_folded(client, editor):
 
 
 def test_a_long_comparison_has_pages_and_names_its_scorers(client, editor, monkeypatch):
-    monkeypatch.setattr("evals_app.views.compare.ROWS_PER_PAGE", 5)
+    monkeypatch.setattr("evals_app.views.result_filters.ROWS_PER_PAGE", 5)
     dataset = make_dataset(*map(str, range(12)), owner_id="support")
     baseline, candidate = ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 12, number=2)
     candidate.summary = {"scorers": {"exact": {"name": "Same as expected"}}}
