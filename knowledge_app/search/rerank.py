@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agentcms.db.connections import return_connection
 from agents_app.registry.functions import function_registrar
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def registered_rerankers() -> Mapping[str, Reranker]:
 
 def rerank_hits(key: str, query: str, hits: list[FoundChunk]) -> list[FoundChunk]:
     """Return the results by the scores of a reranker. If it is missing or fails, they stay as they are."""
+    return_connection()  # the function may ask a model
     try:
         scores = [float(score) for score in _rerankers[key](query, [hit.text for hit in hits])]
         if len(scores) != len(hits) or not all(map(math.isfinite, scores)):

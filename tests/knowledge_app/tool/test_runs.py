@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.db import connections
 
 from access_app.models import ApiKey
 from agentcms.wire.metadata_filter import FilterError, metadata_matches
@@ -162,6 +163,22 @@ def test_a_reranker_sorts_the_results_again(filled, monkeypatch):
     assert [hit.document for hit in search_base(filled, "router port eighty")] == ["Switch", "Router"]
     monkeypatch.setitem(_rerankers, "shortest", lambda query, texts: [])
     assert [hit.document for hit in search_base(filled, "router port eighty")] == ["Router", "Switch"]
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_a_reranker_is_called_without_a_database_connection(filled, monkeypatch):
+    open_connections = []
+
+    def rank(query, texts):
+        open_connections.append(connections["default"].connection)
+        return [-len(text) for text in texts]
+
+    monkeypatch.setitem(_rerankers, "shortest", rank)
+    filled.rerank = "shortest"
+
+    assert search_base(filled, "router port eighty")
+    assert open_connections == [None]
 
 
 def test_the_editor_selects_a_base_with_its_options(filled, client):
