@@ -15,6 +15,7 @@ from agentcms.wire.json_types import JSONObject
 from agents_app.configuration import schema
 from agents_app.forms.editor import AgentEditForm
 from agents_app.forms.gates import BypassReasonField
+from agents_app.forms.objects.field import get_submitted_list
 from agents_app.forms.pickers import KIND_BY_FIELD
 from agents_app.models import Agent
 from versions_app.compare.merge import Merge, merge_snapshots
@@ -77,6 +78,11 @@ class ExistingAgentForm(AgentEditForm):
     def is_confirmed(self) -> bool:
         """Return whether the user confirmed that versions of others are published."""
         return self.data.get("confirmed") == "yes"
+
+    @property
+    def accepts_definitions(self) -> bool:
+        """True if the user accepts changed definitions of MCP tools, which the page still marks as changed."""
+        return bool(get_submitted_list(self.data, "mcp-accept"))
 
     @property
     def merges(self) -> bool:

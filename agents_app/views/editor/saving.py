@@ -201,7 +201,8 @@ def render_saved(request: HttpRequest, agent: Agent, version: Version | None, fo
         opened = {"head": agent.head_version_id, "live": agent.active_version_id}
         response = render_editor(request, agent, form, opened=opened)
         detail["base"] = get_head_version(agent).version_number
-    if form.merges:  # the fields do not show what was saved, so the page is loaded again
+    # The fields do not show what was saved, so the page is loaded again.
+    if form.merges or (version is not None and form.accepts_definitions):
         messages.success(request, message, extra_tags=undo)
         detail |= {"reload": True}
     else:

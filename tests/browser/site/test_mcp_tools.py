@@ -78,12 +78,11 @@ def test_a_changed_tool_is_compared_and_accepted_by_keyboard(visit, api, served,
         page.keyboard.press("Space")
         page.keyboard.press("Control+s")
         expect(page.locator(".toast").last).to_contain_text("Draft v2 saved")
+        expect(tools.get_by_text("Changed", exact=True)).to_have_count(0)
 
         changed = api.get(f"/api/mcp/{key}/tools/book").json()
         draft = api.get(f"/api/stored/agents/{key}", params={"status": "draft"}).json()
         live = api.get(f"/api/stored/agents/{key}").json()
-        page.reload()
-        expect(tools.get_by_text("Changed", exact=True)).to_have_count(0)
         root.delete(f"/api/stored/mcp-clients/{key}")
 
     hashes = [version["mcpClients"][key]["tools"]["book"]["hash"] for version in (live, draft)]
