@@ -20,7 +20,7 @@ ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membershi
 ADDED += ["runs_app/modelprovider", "tools_app/mcpserver", "tools_app/acpagent"]
 OF_AN_AGENT = ["change", "duplicate", "delete"]
 # The headings of tables with a word on two lines.
-BROKEN_HEADINGS = """() => [...document.querySelectorAll("thead th")].filter(heading => {
+BROKEN_HEADINGS = """() => [...document.querySelectorAll("thead th, th[scope=row]")].filter(heading => {
   const word = document.createRange()
   const text = heading.firstChild
   if (!text?.data) return false

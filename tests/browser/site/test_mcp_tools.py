@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import create_agent
 from tests.browser.site.test_accessibility import find_violations
+from tests.browser.site.test_accessibility_of_admin import BROKEN_HEADINGS
 from tests.mcp_servers.scripted import scripted_server
 from tests.served import wait_until
 from tools_app.demo.address import HOST
@@ -67,6 +68,11 @@ def test_a_changed_tool_is_compared_and_accepted_by_keyboard(visit, api, served,
         tools = page.locator("#mcp-tools")
         wait_until(lambda: page.reload() and tools.get_by_text("Changed", exact=True).count(), 60, "the change")
 
+        admin = visit("root").goto(f"/admin/tools_app/mcpserver/?q={key}")
+        admin.set_viewport_size({"width": 390, "height": 844})
+        admin.locator("#result_list tbody th a").first.click()
+        expect(admin.get_by_role("button", name="Accept the change of book")).to_be_visible()
+        assert admin.evaluate(BROKEN_HEADINGS) == []
         tools.locator("summary", has_text="What changed in book").focus()  # it is open
         expect(tools.get_by_role("table").first).to_contain_text("Tell everybody who booked it.")
         assert find_violations(page, axe) == []
