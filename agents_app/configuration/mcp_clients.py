@@ -56,6 +56,14 @@ def selected_tools(value: object) -> Iterator[SelectedTool]:
             yield SelectedTool(server, name, options if isinstance(options, dict) else {})
 
 
+def without_hashes(value: JSONValue) -> JSONObject:
+    """Return the options of each tool of a configured value by key, without the hash of its definition."""
+    return {
+        tool.key: {name: option for name, option in tool.options.items() if name != "hash"}
+        for tool in selected_tools(value)
+    }
+
+
 def split_reference(reference: str) -> tuple[str, str]:
     """Return the key and the hash of a reference. A name may contain an `@`, a hash never does."""
     key, separator, digest = reference.rpartition("@")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.configuration.display import variant_facts
 from agents_app.configuration.field_labels import FIELD_LABELS
+from agents_app.configuration.mcp_clients import selected_tools, without_hashes
 from agents_app.configuration.references import processor_key
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
@@ -104,6 +105,15 @@ def _summarize_object(label: str, before: JSONValue, after: JSONValue) -> FieldS
     return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
+def _summarize_mcp_tools(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
+    """Name the tools whose new definition was accepted, if nothing else changed: a hash says nothing to people."""
+    hashes = [{tool.key: tool.hash for tool in selected_tools(side)} for side in (before, after)]
+    accepted = [key for key, text in hashes[1].items() if hashes[0].get(key, text) != text]
+    if accepted and values_equal(without_hashes(before), without_hashes(after)):
+        return FieldSummary(label, text=f"new definition of {_joined_keys(accepted)}")
+    return _summarize_object(label, before, after)
+
+
 def _summarize_variables(label: str, before: JSONValue, after: JSONValue) -> FieldSummary:
     """Summarize the declarations by variable: added, removed and changed."""
     old, new = before or {}, after or {}
@@ -175,6 +185,7 @@ SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {
     "instructions": _summarize_lines,
     "requestContextSchema": _summarize_variables,
     "model": _summarize_model,
+    "mcpClients": _summarize_mcp_tools,
     "memory": _summarize_memory,
     "conditional": _summarize_variants,
     "contextKeys": _summarize_keys,

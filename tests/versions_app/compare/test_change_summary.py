@@ -141,3 +141,20 @@ def test_an_object_with_many_keys_is_read_once():
 
     assert line == "Metadata key 0, key 1, key 10, 19997 more changed"
     assert looked < 20_000 * 40
+
+
+MCP_TOOLS = {"office": {"tools": {"add": {"hash": "a" * 64}, "send": {"hash": "b" * 64, "requireApproval": True}}}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "words"),
+    [
+        ({"add": {"hash": "c" * 64}}, "MCP tools new definition of office_add"),
+        ({"add": {"hash": "c" * 64}, "send": {"hash": "d" * 64}}, "MCP tools office changed"),
+        ({"send": {"hash": "b" * 64}}, "MCP tools office changed"),
+    ],
+)
+def test_a_new_definition_of_an_mcp_tool_is_named_without_its_hash(tools, words):
+    after = {"office": {"tools": MCP_TOOLS["office"]["tools"] | tools}}
+
+    assert summary("mcpClients", MCP_TOOLS, after) == words
