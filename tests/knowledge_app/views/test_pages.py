@@ -213,6 +213,19 @@ def test_several_files_are_uploaded_and_each_error_names_its_file(base):
     assert Document.objects.get(name="c.html").text == "# C\n\nHello"
 
 
+def test_a_replaced_document_keeps_its_metadata_as_the_page_says(base):
+    def upload(text, **metadata):
+        browser().post(f"{PAGE}/upload", {"files": SimpleUploadedFile("a.md", text), **metadata})
+        return Document.objects.get(name="a.md").metadata
+
+    page = browser().get(PAGE).text
+
+    assert "If all are blank, a document that is replaced keeps its metadata." in page
+    assert upload(b"One", **{"meta-product": "router", "meta-year": "2024"}) == {"product": "router", "year": 2024}
+    assert upload(b"Two", **{"meta-product": "", "meta-year": ""}) == {"product": "router", "year": 2024}
+    assert upload(b"Three", **{"meta-product": "modem", "meta-year": ""}) == {"product": "modem"}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "error"),
     [
