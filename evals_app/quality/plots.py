@@ -127,6 +127,7 @@ def build_plots(
         in_use.setdefault(row.scorer, []).append(
             PlotValue(row.version_number, row.mean, row.low, row.high, row.answer_count, None, row.scorer_version)
         )
+    # Answers in use belong to no dataset: they are in the plots of all datasets, or else in one of their own.
     for key in in_use.keys() - {key for key, _ in groups}:
         groups[key, ""] = []
     return [

@@ -40,6 +40,7 @@ ScorerType = Literal[
     "pipeline",
 ]
 JUDGE_TYPES = {JUDGE, *PRESETS}
+# Of each check that cannot work without one.
 REQUIRED_SETTING = {
     "matches": "pattern",
     "json-schema": "schema",
@@ -84,6 +85,7 @@ class ScorerBody(BaseModel):
     change_message: ChangeMessage | None = None
 
 
+# What belongs to the scorer as a whole, or to the request, and not to a version.
 NOT_IN_SNAPSHOT = ("id", "owner_id", "metadata", "publish", "change_message")
 SCORER_WIRE_NAMES = {name: to_wire(name) for name in ScorerBody.model_fields}
 
@@ -109,6 +111,7 @@ def reject_invalid_scorer(snapshot: JSONObject) -> None:
     kind, config = snapshot["type"], snapshot.get("presetConfig") or {}
     if kind in JUDGE_TYPES:
         issues += judge_issues(snapshot)
+    # The functions below read the settings without looking at their types again.
     elif wrong := settings_issues(kind, config):
         issues += wrong
     elif kind == "check":
@@ -129,6 +132,7 @@ def common_issues(snapshot: JSONObject) -> list[Issue]:
     schema = snapshot.get("outputSchema")
     if schema:
         issues += invalid_schema_issues("outputSchema", schema)
+        # The answer of the judge is an object of this schema, whose `score` becomes the score.
         properties = schema.get("properties")
         if not isinstance(properties, dict) or "score" not in properties:
             issues.append(Issue("outputSchema", "Add a property `score` of type number."))

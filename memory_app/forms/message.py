@@ -58,6 +58,7 @@ class SendForm(forms.Form):
 
     def clean_message(self) -> str:
         text: str = self.cleaned_data["message"]
+        # Not `max_length`, which counts characters: the API limits the bytes.
         if len(text.encode()) > MAX_MESSAGE_KB * 1024:
             raise forms.ValidationError(f"A message must not exceed {MAX_MESSAGE_KB} KB.")
         return text

@@ -42,6 +42,7 @@ class ObservationLog:
 
 def load_log(thread_id: int) -> ObservationLog:
     """Return the observations of a thread in one query."""
+    # From the latest generation with an active row on: a reflection that waits is alone in the one after it.
     active = Observation.objects.filter(thread=thread_id, is_active=True).order_by("-generation")
     latest = Coalesce(Subquery(active.values("generation")[:1]), Value(0))
     rows = [*Observation.objects.filter(thread=thread_id, generation__gte=latest).order_by("generation", "first")]
@@ -111,6 +112,7 @@ def activate_due(thread: Thread, limits: ObservationLimits) -> ActivatedLog:
 
 def activate_observations(log: ObservationLog, raw_tokens: int, limits: ObservationLimits) -> ObservationActivation:
     """Activate the oldest observations that wait, as many as leave enough raw messages, and at least one."""
+    # The raw tokens that are left after each observation. The first sum is that before any of them.
     left = accumulate((row.message_tokens for row in log.buffered), sub, initial=raw_tokens)
     count = sum(1 for _ in takewhile(lambda tokens: tokens >= limits.kept_tokens, islice(left, 1, None)))
     rows = log.buffered[: max(count, 1)]

@@ -149,6 +149,7 @@ def change_working_memory(
             return ChangeResult(before, [], has_moved=True)
         text, issues = compute(before.text)
         issues = issues or size_issues(text)
+        # An equal text is no change: it would push an earlier value out of the stored revisions.
         if issues or text == before.text:
             return ChangeResult(before, issues)
         return ChangeResult(write_locked(row, text, origin), [])
@@ -173,6 +174,7 @@ def write_locked(row: Holder, text: str | None, origin: Origin) -> WorkingMemory
 
 def size_issues(text: str | None) -> list[Issue]:
     limit = settings.WORKING_MEMORY_MAX_KB
+    # A text may contain half of a surrogate pair, at which a strict encoding would raise.
     if text is None or len(text.encode("utf-8", "surrogatepass")) <= limit * 1024:
         return []
     return [Issue(FIELD, f"This must not exceed {limit} KB. Leave out what is no longer needed.")]

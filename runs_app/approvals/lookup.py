@@ -126,6 +126,7 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     own, deferred = waiting_calls_below(run), [*deferred_calls(run, PendingCall.objects.waiting())]
     if call_id is not None:
         matches = named_calls([*own, *deferred], call_id)
+        # A call that waits below may have the ID of one of this run, whose decision the client then repeats.
         if not (matches and known_ids(call_id) & matches[0].names) and (
             earlier := find_call_decided_here(run, call_id)
         ):
@@ -160,6 +161,7 @@ def known_ids(call_id: str) -> set[str]:
 
 def find_call_decided_here(run: AgentRun, call_id: str) -> PendingCall | None:
     """Return the last decided call that an ID names in the events of the current suspension of a run, or None."""
+    # A model may give the ID of a call again after the run has gone on.
     is_earlier = Q(run=run.pk) & ~Q(segment=run.segment)
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk).exclude(is_earlier)
     reachable, ids = CallTree(calls).reachable_from(run.pk), known_ids(call_id)

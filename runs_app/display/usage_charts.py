@@ -109,6 +109,7 @@ METRICS = (
 def build_series(report: UsageReport) -> list[Series]:
     """Return the legend: the versions with the most runs, newest first, and then all others together."""
     ranked = sorted(report.versions, key=lambda version: (-report.totals[version].runs, -version))
+    # By number: versions must not exchange their colours when one gets more runs than another.
     largest = sorted(ranked[:MAX_SERIES])
     series = [Series([version], version_label(version), str(place)) for place, version in enumerate(largest, 1)][::-1]
     if others := ranked[MAX_SERIES:]:
@@ -125,6 +126,7 @@ def build_chart(metric: Metric, report: UsageReport, series: Sequence[Series]) -
     values = [[(item, series_value(metric, report, day, item)) for item in series] for day in report.days]
     known = [[value for _, value in day if value is not None] for day in values]
     tops = [sum(day) if metric.is_sum else max(day, default=0.0) for day in known]
+    # Scores have a scale of their own: low ones must not touch the top.
     top = max(max(tops), 1.0 if metric.key == "score" else 0.0)
     merged = UsageFigures()
     for figures in report.totals.values():
@@ -170,7 +172,7 @@ def stack_bars(values: Sequence[tuple[Series, float]], left: float, slot: float,
     for series, value in reversed(values):
         if not value:
             continue
-        height = max(value / top * (BOTTOM - TOP), 1.0)
+        height = max(value / top * (BOTTOM - TOP), 1.0)  # one error among many runs stays visible
         base -= height
         width = slot * 0.76
         bars.append(

@@ -78,6 +78,7 @@ async def use_mock(
         return take_first(deps.used_mocks, matching)
 
     async def choose() -> int | None:
+        # The steps tell what other processes have used. The set has what runs of this process use right now.
         deps.used_mocks.update(await run_db(find_used_mocks, deps.root_id))
         return take_first(deps.used_mocks, matching)
 

@@ -88,7 +88,7 @@ def aggregate_runs(runs: AgentRunQuerySet) -> dict[UsageKey, UsageFigures]:
     """Return the figures of finished runs of stored agents, with two queries."""
     usage: dict[UsageKey, UsageFigures] = {}
     for *key, bucket, count, errors, tokens, cost in run_figures(runs):
-        durations = {} if bucket is None else {int(bucket): count}
+        durations = {} if bucket is None else {int(bucket): count}  # None for runs that have never started
         figures = UsageFigures(count, errors, tokens or 0, None if cost is None else Decimal(cost), durations)
         usage.setdefault(UsageKey(*key), UsageFigures()).add(figures)
     for *key, scorer, count, total in score_figures(runs):

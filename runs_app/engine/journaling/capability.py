@@ -91,6 +91,7 @@ async def record_model_events(ctx: RunContext[RunDeps], events: AsyncIterable[Ag
     stream = journal.stream
     async for event in events:
         journal.recorder.record(event)
+        # `ctx.usage` has the earlier requests alone: pydantic-ai adds an answer when it has ended.
         if stream is not None:
             guard.count_event(lambda: ctx.usage + stream.usage)
 
@@ -121,7 +122,7 @@ class Journaled(BaseDurabilityCapability[RunDeps]):
         durable_unit_noun="step",
         durable_container_noun="run",
         codec=JSON_CODEC,
-        journal_discovery=False,
+        journal_discovery=False,  # a list of tools is no step: a run that continues reads it again
     )
 
     def __init__(self) -> None:
