@@ -108,8 +108,9 @@ def store_result(result: ExperimentResult, retry_count: int | None = None) -> bo
     names = ("output", "error", "duration_ms", "tokens", "cost", "tool_mock_report", "completed_at", *SCORE_COLUMNS)
     values = {name: getattr(result, name) for name in names}
     rows = open_row(result, retry_count)
-    # One UPDATE decides which process stores the result, as two may work on the item after a lost lease.
-    is_stored = bool(rows.update(state=ExperimentResult.State.DONE, run_id=result.run_id, **values))
+    # One UPDATE decides which process stores the result, as two may work on the item after a lost lease. The row keeps
+    # the run with which it started, or none if that was deleted meanwhile.
+    is_stored = bool(rows.update(state=ExperimentResult.State.DONE, **values))
     if is_stored and DatasetItem.objects.filter(pk=result.item_id, purged_at__isnull=False).exists():
         purge_results(result.item_id)  # the item was purged while it ran
     return is_stored

@@ -10,6 +10,7 @@ from django.utils import timezone
 from pydantic_evals.evaluators import Evaluator
 
 from agents_app.registry import Entry, Kind, registry
+from evals_app.datasets.purging import REDACTED, purge_item
 from evals_app.experiments import jobs, scoring, stopping
 from evals_app.experiments.ending import finish_experiment
 from evals_app.experiments.jobs import EXPERIMENT_JOB
@@ -275,6 +276,26 @@ def test_the_reason_of_a_scorer_is_stored_as_long_as_that_of_answers_in_use(edit
     experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["own"])
 
     assert len(experiment.results.get().scores[0]["reason"]) == MAX_SCORE_REASON_LENGTH
+
+
+def test_an_item_that_is_purged_while_its_answer_is_scored_ends_no_experiment(editor, agent, gate):
+    dataset = make_dataset("One")
+    item_loop = begin(dataset, editor, agent, maxConcurrency=1)
+    step_until(item_loop, lambda: gate.answers, "the scorer")
+
+    purge_item(dataset, dataset.items.get(), editor)
+    gate.opened.set()
+    item_loop.work(20)
+
+    item_loop.experiment.refresh_from_db()
+    result = item_loop.experiment.results.get()
+    assert (item_loop.experiment.status, result.state, result.output, result.run) == (
+        "completed",
+        "done",
+        REDACTED,
+        None,
+    )
+    assert not AgentRun.objects.exists()
 
 
 def test_a_cancelled_experiment_waits_seconds_for_its_scorers(editor, agent, gate, monkeypatch):
