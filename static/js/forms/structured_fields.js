@@ -53,8 +53,20 @@
 
   // --- restored text
 
-  // Replace the fields with rows by those of stored values. Throws if the server does not render them.
+  // Replace the fields with rows by those of stored values. Throws if the server does not render them. Until then the
+  // fields cannot be used, because what is typed there would be replaced too.
   async function renderRows(form, values) {
+    const fields = findAll(RENDERED, form);
+    fields.forEach((field) => (field.inert = true));
+    try {
+      replaceFields(fields, await requestFields(form, values));
+    } finally {
+      fields.forEach((field) => (field.inert = false));
+    }
+    updateRows();
+  }
+
+  async function requestFields(form, values) {
     const response = await fetch(form.dataset.fieldsUrl, {
       method: "POST",
       headers: { "X-CSRFToken": csrfToken() },
@@ -62,16 +74,18 @@
     });
     // A redirect leads to the sign-in page.
     if (!response.ok || response.redirected) throw new Error(`The server responded with ${response.status}.`);
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    return new DOMParser().parseFromString(await response.text(), "text/html");
+  }
+
+  function replaceFields(fields, page) {
     findAll("noscript", page).forEach((fallback) => fallback.remove()); // the parser runs no scripts, and shows it
-    findAll(RENDERED, form).forEach((field) => {
+    fields.forEach((field) => {
       const rendered = page.getElementById(field.id);
       if (!rendered) return;
       field.replaceWith(rendered);
       htmx.process(rendered);
       window.AgentEditor?.enhanceAll(rendered);
     });
-    updateRows();
   }
 
   function encodeForm(form, values) {

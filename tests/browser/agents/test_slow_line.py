@@ -57,6 +57,32 @@ def test_what_is_typed_while_more_inputs_are_rendered_stays(visit, fresh):
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
 
 
+def test_rows_cannot_be_changed_until_those_of_restored_text_are_there(visit, fresh):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()  # and stored
+    visitor.page = visitor.open()
+    page = visitor.goto(f"/agents/{fresh}#variants")
+    variants = page.locator("#variants")
+    variants.get_by_text("Add a model variant").click()
+    provider = variants.locator(".variant-new[open]").get_by_label("Provider")
+    waiting = delay(page, "**/fields")
+
+    page.get_by_role("button", name="Restore").click()
+    wait_for_requests(page, waiting, 1)
+    provider.focus()
+    page.keyboard.type("demo")
+    expect(provider).to_have_value("")
+    waiting[0].continue_()
+
+    expect(provider).to_have_count(0)  # the new rows are closed
+    expect(instructions(page)).to_contain_text("Smile.")
+    variants.get_by_text("Add a model variant").click()
+    provider.fill("demo")
+    expect(provider).to_have_value("demo")
+
+
 def test_a_lost_line_is_reported_and_the_text_is_saved_later(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     append_text(page, " Smile.")
