@@ -182,7 +182,8 @@ def stack_bars(values: Sequence[tuple[Series, float]], left: float, slot: float,
 
 
 def build_marker(series: Series, value: float, x: float, top: float) -> Marker:
-    y = BOTTOM - (value / top if top else 0) * (BOTTOM - TOP)
+    # The axis begins at 0. A negative mean of scores is at its bottom, and the text has the number.
+    y = BOTTOM - max(value / top if top else 0, 0) * (BOTTOM - TOP)
     return Marker(marker_path(series.style, round(x, 1), round(y, 1)), series.style)
 
 

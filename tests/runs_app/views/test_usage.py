@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access_app.role import Role
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, Score
 from runs_app.usage.daily_rollup import roll_up_days
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
@@ -93,6 +93,16 @@ def test_bars_end_at_the_top_and_do_not_overlap(agent, publisher):
     assert [round(bar.height) for bar in day.bars] == [71, 35]
     assert day.bars[0].y == pytest.approx(day.bars[1].y + day.bars[1].height, abs=0.2)
     assert min(bar.y for bar in day.bars) == pytest.approx(26, abs=0.2)
+
+
+def test_negative_scores_stay_in_the_chart(agent, publisher):
+    Score.objects.create(run=run(agent, 1), scorer="tone", score=-1.0)
+
+    (day,) = page(publisher, agent).context["charts"][-1].days
+
+    assert day.description.endswith(": v1 -1.00")
+    (marker,) = day.markers
+    assert float(marker.path.split("a")[0].split()[1]) == 132
 
 
 def test_moves_of_live_are_marked(agent, publisher):
