@@ -55,6 +55,15 @@ def test_servers_are_listed_by_name(publisher, office):
     assert "Office <code>office</code>" in page(publisher, AgentFactory())
 
 
+def test_a_page_without_tools_says_who_can_add_a_server(publisher):
+    McpServer.objects.create(key="silent", title="Silent", url="https://mcp.example.org/mcp")  # listed no tools yet
+
+    text = page(publisher, AgentFactory())
+
+    assert "No MCP server has tools for this agent." in text
+    assert "Managers of a team add servers with the API, and those who are staff also in the admin." in text
+
+
 def test_tools_are_selected_with_their_hashes_and_removed(publisher, office):
     agent = AgentFactory()
 
