@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from access_app.permissions import SHARED_OWNER
@@ -71,12 +71,17 @@ def reason_to_keep(row: Scorer) -> str:
 
     No version could meet its gate any more, and the other answers of its experiment would have no score.
     """
+    if gates_with_scorer(row).exists():
+        return "A release gate uses this scorer. Delete the gate first."
+    return EXPERIMENT_MESSAGE.format(what="scorer") if versions_in_experiments(row) else ""
+
+
+def gates_with_scorer(row: Scorer) -> QuerySet[ReleaseGate]:
+    """Return the release gates that need scores of a scorer."""
     gates = ReleaseGate.objects.filter(scorer=row.pk)
     # Gates of other teams may name the same ID, but it does not resolve to this scorer.
     of_team = Q(agent__owner_id=row.owner_id) | Q(agent=None, owner_id=row.owner_id)  # an agent may have moved there
-    if (gates if row.owner_id == SHARED_OWNER else gates.filter(of_team)).exists():
-        return "A release gate uses this scorer. Delete the gate first."
-    return EXPERIMENT_MESSAGE.format(what="scorer") if versions_in_experiments(row) else ""
+    return gates if row.owner_id == SHARED_OWNER else gates.filter(of_team)
 
 
 def versions_in_experiments(row: Scorer) -> set[int]:

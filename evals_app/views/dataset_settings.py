@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -25,7 +24,6 @@ from agentcms.web.dialogs import (
 from agentcms.web.post_transactions import atomic_post
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
-from agents_app.models import Agent
 from agents_app.views.access import GET_POST
 from evals_app.datasets.changes import lock_dataset
 from evals_app.datasets.deletion import GATE_MESSAGE, delete_with_experiments
@@ -33,10 +31,8 @@ from evals_app.datasets.differences import describe_changes
 from evals_app.datasets.schema import parse_dataset_change
 from evals_app.datasets.settings import change_settings, find_unknown_scorers
 from evals_app.forms.datasets import DatasetForm
-from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
-from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset
-
-MAX_LISTED_GATES = 10  # in the question before a dataset is deleted
+from evals_app.models import Dataset, Experiment, ItemVersion
+from evals_app.views.lookups import ROWS_PER_PAGE, get_page_dataset, list_gates
 
 
 @require_http_methods(GET_POST)
@@ -96,13 +92,6 @@ def unarchive(request: HttpRequest, dataset_id: str) -> HttpResponse:
     return redirect_page(request, reverse("evals:dataset", args=[dataset.pk]))
 
 
-def list_gates(request: HttpRequest, dataset: Dataset) -> QuerySet[ReleaseGate]:
-    """Return the first release gates over a dataset: those of a whole team, and of agents that the user can see."""
-    agents = Agent.objects.for_user(request.user).values("pk")
-    gates = dataset.gates.filter(Q(agent=None) | Q(agent__in=agents))
-    return gates.select_related("agent").order_by("pk")[:MAX_LISTED_GATES]
-
-
 @require_http_methods(GET_POST)
 @login_required
 def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
@@ -125,7 +114,7 @@ def delete_dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
         "row_stamp": row_stamp(dataset),
         "dataset": dataset,
         "experiment_count": dataset.experiments.count(),
-        "gates": list_gates(request, dataset),
+        "gates": list_gates(request, dataset.gates.all()),
         "why_not": why_not,
         "buttons": [{"label": f"Delete {dataset.name}", "kind": "danger"}],
         "back": back,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role
-from evals_app.models import Dataset, Experiment, ExperimentResult
+from agents_app.models import Agent
+from evals_app.models import Dataset, Experiment, ExperimentResult, ReleaseGate
 from runs_app.models import AgentRun
 
 ROWS_PER_PAGE = 50
+MAX_LISTED_GATES = 10  # in the question before a dataset or a scorer is deleted
 
 
 def get_page_dataset(request: HttpRequest, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
@@ -35,6 +38,13 @@ def earlier_version(dataset: Dataset, text: str) -> int | None:
 
 def may_edit(request: HttpRequest, dataset: Dataset) -> bool:
     return granted_covers(request.user, Role.EDITOR, dataset.granted)
+
+
+def list_gates(request: HttpRequest, gates: QuerySet[ReleaseGate]) -> QuerySet[ReleaseGate]:
+    """Return the first of some release gates: those of a whole team, and of agents that the user can see."""
+    agents = Agent.objects.for_user(request.user).values("pk")
+    visible = gates.filter(Q(agent=None) | Q(agent__in=agents))
+    return visible.select_related("agent").order_by("pk")[:MAX_LISTED_GATES]
 
 
 def get_page_experiment(request: HttpRequest, experiment_id: UUID | None) -> Experiment:

@@ -34,7 +34,7 @@ from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.scorers import changes
 from evals_app.scorers.results import ScoreResult, answer_of_run
 from evals_app.scorers.snapshots import score_by_snapshot
-from evals_app.views.lookups import ROWS_PER_PAGE
+from evals_app.views.lookups import ROWS_PER_PAGE, list_gates
 from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.models import AgentRun
 
@@ -141,14 +141,15 @@ def delete_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
         else:
             messages.success(request, f"{name} was deleted.")
             return redirect_page(request, reverse("evals:scorers"))
-    agents = Agent.objects.using_row("scorers", row.pk, row.owner_id)
+    agents = listed_agents(request.user, Agent.objects.using_row("scorers", row.pk, row.owner_id))
     context = {
         "nav": "evals",
         "title": f"Delete “{name}”?",
         "body": "evals/_delete_scorer.html",
         "row_stamp": row_stamp(row),
         "version_count": row.versions.count(),
-        "agent_names": name_agents(listed_agents(request.user, agents)),
+        "agent_names": name_agents(agents),
+        "gates": list_gates(request, changes.gates_with_scorer(row)),
         "why_not": why_not,
         "buttons": [{"label": f"Delete {name}", "kind": "danger"}],
         "back": reverse("evals:scorer", args=[row.pk]),

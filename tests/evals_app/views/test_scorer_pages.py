@@ -188,10 +188,13 @@ def test_a_scorer_of_a_gate_is_not_deleted(client, publisher, refunds):
     agent = AgentFactory(owner_id="support")
     dataset = make_dataset("Hello", owner_id="support")
     ReleaseGate.objects.create(agent=agent, dataset=dataset, scorer="refunds", minimum=0.5)
+    ReleaseGate.objects.create(owner_id="support", dataset=dataset, scorer="refunds", minimum=0.5)
 
     pages = [text(client.get("/scorers/refunds/delete")), text(client.post("/scorers/refunds/delete"), 409)]
 
     assert all("A release gate uses this scorer. Delete the gate first." in page for page in pages)
+    assert all(f'<a href="/agents/{agent.pk}/quality" dir="auto">{agent.name}</a>' in page for page in pages)
+    assert all('all agents of <span dir="auto">support</span>' in page for page in pages)
     assert Scorer.objects.exists()
 
 
