@@ -80,6 +80,10 @@ class SendForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
+        # The page hides the fields of a signal from a message, and nobody would see what is wrong there.
+        if cleaned.get("kind") in (AS_MESSAGE, AS_QUEUED):
+            for name in ("type", "attributes"):
+                self.errors.pop(name, None)
         if (
             cleaned.get("kind") != AS_SIGNAL
             and not cleaned.get("message", "").strip()

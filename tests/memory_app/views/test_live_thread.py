@@ -173,6 +173,14 @@ def test_what_cannot_be_sent_stands_at_the_field(client, thread, field, sent):
     assert Message.objects.count() == 2
 
 
+def test_a_message_is_sent_with_wrong_fields_of_a_signal(client, thread):
+    """The page hides these fields of a message, and with them what is wrong there."""
+    sent = {"kind": "message", "message": "Hello", "if_idle": "persist", "type": "<b>", "attributes": "gate"}
+
+    assert client.post(address("send"), sent).status_code == 302
+    assert "Hello" in page_text(client.get(address()))
+
+
 def test_publishers_read_along_and_only_participants_write(thread):
     realm = {"realm": thread.realm}
     participant, guest = member("editor", "support"), member("viewer", "support")
