@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentcms.db.connections import return_connection
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.vectors.embedders import EmbedderFailed, InputKind, UnknownEmbedder
+from agents_app.configuration.memory.options import DEFAULT_EMBEDDER
 from runs_app.models.provider import ModelProvider
 from runs_app.providers.cached_providers import Provider, get_table
 
@@ -117,7 +118,8 @@ def find_provider_embedder(name: str) -> ProviderEmbedder:
     if provider is None or provider.dialect not in EMBEDDING_DIALECTS:
         able = sorted(item.key for item in get_table() if item.dialect in EMBEDDING_DIALECTS)
         reason = "has no embedding models" if provider else "is unknown"
-        raise UnknownEmbedder(f"The model provider '{key}' {reason}. Choose one of {', '.join(able)}.")
+        choices = f"Choose one of {', '.join(able)}, or {DEFAULT_EMBEDDER}, which needs no provider."
+        raise UnknownEmbedder(f"The model provider '{key}' {reason}. {choices}")
     if not provider.is_available:
         raise UnknownEmbedder(provider.reason)
     return ProviderEmbedder(name, provider)
