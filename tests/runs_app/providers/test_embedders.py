@@ -120,5 +120,5 @@ def test_a_provider_that_cannot_embed_is_an_error_with_the_way_out(server, name,
 
 @pytest.mark.parametrize("name", ["nobody/model", "anthropic/claude"])
 def test_an_error_names_the_embedder_that_needs_no_provider(db, name):
-    with pytest.raises(UnknownEmbedder, match="or local/multilingual, which needs no provider."):
+    with pytest.raises(UnknownEmbedder, match="or local/multilingual, which needs no provider"):
         find_embedder(name)
