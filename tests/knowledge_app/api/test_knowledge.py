@@ -392,17 +392,18 @@ def test_the_list_of_bases_takes_few_queries(filled, django_assert_max_num_queri
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "message", "field"),
     [
-        ("[" * 100_000, "64 levels"),
-        ('{"a":' * 3000 + "1" + "}" * 3000, "64 levels"),
-        ('{"year": 1, "year": 2}', "repeat"),
-        ('{"year": 1e999}', "finite"),
-        ("{", "line 1"),
+        ("[" * 100_000, "64 levels", None),
+        ('{"a":' * 3000 + "1" + "}" * 3000, "64 levels", None),
+        ('{"year": 1, "year": 2}', "repeat", "metadata.year"),
+        ('{"year": 1e999}', "finite", "metadata.year"),
+        ("[NaN]", "NaN", "metadata[0]"),
+        ("{", "line 1", "metadata"),
     ],
-    ids=["list", "object", "duplicate", "infinite", "unfinished"],
+    ids=["list", "object", "duplicate", "infinite", "entry", "unfinished"],
 )
-def test_hostile_metadata_of_a_form_is_refused(base, text, message):
+def test_hostile_metadata_of_a_form_is_refused(base, text, message, field):
     key = api_key(member(Role.EDITOR, "support"))
     client = Client(headers={"Authorization": f"Bearer {key}"}, raise_request_exception=False)
 
@@ -411,6 +412,7 @@ def test_hostile_metadata_of_a_form_is_refused(base, text, message):
     assert answer.status_code == 400, answer.content
     (issue, *_) = answer.json()["issues"]
     assert issue["field"].startswith("metadata")
+    assert field in (None, issue["field"])
     assert message in issue["message"]
     assert not Document.objects.exists()
 
