@@ -25,7 +25,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import MAX_ATTEMPTS, Job
-from runs_app.engine.thread_pools import ENDING_ERROR, run_function
+from runs_app.engine.thread_pools import keep_loop_running, run_function
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.models import AgentRun, Score, ScorerCount
 
@@ -195,17 +195,11 @@ async def within_limit(scoring: Awaitable[Scored]) -> Scored:
     limit: int = settings.SCORER_TIMEOUT
     try:
         async with asyncio.timeout(limit) as time_limit:
-            return await scoring
+            return await keep_loop_running(scoring)
     except TimeoutError:
         if not time_limit.expired():  # that of a provider
             raise
         raise ScorerTimeout(f"The scorer gave no score within {pluralize(limit, 'second')}.") from None
-    except BaseException as error:
-        task = asyncio.current_task()
-        is_cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
-        if is_cancelled or isinstance(error, Exception):
-            raise
-        raise RuntimeError(ENDING_ERROR) from error  # it would end the loop with the scorers of other answers
 
 
 def failure_columns(run: AgentRun, key: str, error: Exception) -> ColumnValues:

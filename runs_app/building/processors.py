@@ -44,7 +44,7 @@ from memory_app.history.thread_signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.building.tool_names import OUTPUT_TOOL
 from runs_app.engine.context import ProcessedParts, RunDeps
-from runs_app.engine.thread_pools import run_briefly, run_db
+from runs_app.engine.thread_pools import keep_loop_running, run_briefly, run_db
 from runs_app.exceptions import RunError
 from runs_app.thread_signals.signal_messages import SignalPayload, delivered_payload, delivered_text
 from runs_app.thread_signals.woken_input import save_in_input
@@ -71,7 +71,7 @@ class Processor:
         """Return the processed texts. Raise RunError on failure, because the unprocessed text must not be used."""
         try:
             if inspect.iscoroutinefunction(self.function):
-                results = [await self.function(text, **self.arguments) for text in texts]
+                results = [await keep_loop_running(self.function(text, **self.arguments)) for text in texts]
             else:
                 results = await run_briefly(self.process_all, texts)
         except ValidationError as error:

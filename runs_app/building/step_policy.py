@@ -28,7 +28,7 @@ from runs_app.building.call_ids import with_unique_call_ids
 from runs_app.building.structured_output import reject_unfit_answer
 from runs_app.building.tool_names import MAX_TOOL_NAME_LENGTH, tool_name
 from runs_app.engine.context import RunDeps
-from runs_app.engine.thread_pools import run_briefly
+from runs_app.engine.thread_pools import keep_loop_running, run_briefly
 from runs_app.events.recorder import reports_finish_reason
 from runs_app.exceptions import RunError
 from runs_app.memory.last_messages import messages_since_prompt
@@ -114,7 +114,7 @@ async def is_met(name: str, steps: list[FinishedStep]) -> bool:
         return False
     try:
         if inspect.iscoroutinefunction(condition):
-            return bool(await condition(steps))
+            return bool(await keep_loop_running(condition(steps)))
         return bool(await run_briefly(condition, steps))
     except Exception:
         log.exception("The stop condition '%s' failed, so the run ends.", name)

@@ -33,7 +33,7 @@ from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journaling.journal import current_journal, interrupting_outages
-from runs_app.engine.thread_pools import run_briefly, run_function
+from runs_app.engine.thread_pools import keep_loop_running, run_briefly, run_function
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import ChildSuspended, RunInterrupted, RunLeaseLost
 
@@ -188,7 +188,7 @@ async def ask_person(entry: Entry | None, context: RunContext[RunDeps], argument
         return  # `StepPolicy` asks for tools whose calls all need approval
     try:
         if inspect.iscoroutinefunction(predicate):
-            needs_approval = await predicate(arguments, calling.current())
+            needs_approval = await keep_loop_running(predicate(arguments, calling.current()))
         else:
             needs_approval = await run_briefly(predicate, arguments, calling.current())
     except Exception:

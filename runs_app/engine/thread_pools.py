@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -60,8 +60,24 @@ async def run_blocking(
 async def run_function(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Await a registered function that is asynchronous. Call any other in a thread: it may block for long."""
     if inspect.iscoroutinefunction(function):
-        return await function(**arguments)
+        return await keep_loop_running(function(**arguments))
     return await run_blocking(function, **arguments)
+
+
+async def keep_loop_running(call: Awaitable[Result]) -> Result:
+    """Await an asynchronous function of an application.
+
+    Raise RuntimeError instead of SystemExit and others, which would end the event loop with all its runs.
+    """
+    try:
+        return await call
+    except (Exception, GeneratorExit):  # Python itself raises the latter where it drops the call
+        raise
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        raise RuntimeError(ENDING_ERROR) from error
 
 
 async def run_briefly(

@@ -189,6 +189,10 @@ def broken(arguments, calling):
     raise KeyError("limit")
 
 
+async def ending(arguments, calling):
+    raise SystemExit("now")  # which would end the event loop with all its runs
+
+
 @pytest.mark.parametrize(
     ("predicate", "amount", "waits"),
     [
@@ -197,6 +201,7 @@ def broken(arguments, calling):
         (above_limit, 101, True),
         (above_limit, 100, False),
         (broken, 1, True),
+        (ending, 1, True),
         (lambda arguments, calling: calling.tool_call_id == "c0-0", 1, True),
     ],
 )

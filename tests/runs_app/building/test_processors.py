@@ -102,17 +102,23 @@ def test_a_processor_can_be_asynchronous(ask):
     [
         (ValidationError("Speak of this."), "The processor 'guard' stopped the run. Speak of this."),
         (KeyError("sk-secret"), "The processor 'guard' failed, so the run was stopped."),
+        (SystemExit("now"), "The processor 'guard' failed, so the run was stopped."),
         (7, "The processor 'guard' did not return a text, so the run was stopped."),
     ],
-    ids=["refusal", "fault", "no text"],
+    ids=["refusal", "fault", "exit", "no text"],
 )  # fmt: skip
 @pytest.mark.parametrize("side", ["inputProcessors", "outputProcessors"])
-def test_text_that_a_processor_refuses_is_not_used(ask, does, sentence, side):
-    @processor("guard")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_text_that_a_processor_refuses_is_not_used(ask, does, sentence, side, is_async):
     def guard(text: str) -> str:
-        if isinstance(does, Exception):
+        if isinstance(does, BaseException):
             raise does
         return does
+
+    async def guard_later(text: str) -> str:
+        return guard(text)
+
+    processor("guard")(guard_later if is_async else guard)
 
     with pytest.raises(RunError) as stopped:
         ask(build_agent({"model": DEMO, side: [{"key": "guard"}]}), "Hello")

@@ -1,5 +1,6 @@
 """Tools, integration tools, workflows and sub-agents of agents."""
 
+import asyncio
 import json
 import threading
 from datetime import date
@@ -162,12 +163,15 @@ def test_a_tool_cannot_stop_the_event_loop(call_tool, error):
     assert (content, outcome) == ("The function tried to end its process or its caller.", "failed")
 
 
-def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool):
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, BaseException, asyncio.CancelledError])
+def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool, error):
     @tool("saboteur")
     async def saboteur() -> str:
-        raise SystemExit("now")
+        raise error("now")
 
-    assert call_tool("Use saboteur", tools=["saboteur"]) == (UNKNOWN_ERROR_MESSAGE, "failed")
+    content, outcome = call_tool("Use saboteur", tools=["saboteur"])
+
+    assert (content, outcome) == ("The function tried to end its process or its caller.", "failed")
 
 
 def test_the_model_gets_the_error_of_a_sub_agent(run):
