@@ -17,6 +17,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 
+from agentcms.process.event_loops import start_loop
 from agentcms.process.stall_watchdog import watch_loop
 from runs_app.engine import leases, missing_ends
 from runs_app.engine.thread_pools import run_blocking, run_db
@@ -57,8 +58,7 @@ class Engine:
         self.is_stopping = False
         notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
         notifier.start_listening()
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
+        self.loop = start_loop("run-loop")
         watch_loop(self.loop)
 
     def submit(self, run: AgentRun, *, ends_only: bool = False) -> None:
