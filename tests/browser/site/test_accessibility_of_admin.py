@@ -144,7 +144,9 @@ def test_the_versions_of_an_mcp_server_are_readable_on_a_phone(visit: Any, serve
         root.delete(f"/api/stored/mcp-clients/{key}")
 
 
-def test_lists_are_not_cut_off(visit: Any, agent: str):
+def test_lists_are_not_cut_off(visit: Any, agent: str, api: Any):
+    change = {"description": "Keeps shop.", "changeMessage": "Add " + "shipping_price_" * 4}
+    assert api.patch(f"/api/stored/agents/{agent}", json=change).status_code == 200
     visitor = visit("root")
     visitor.page.set_viewport_size({"width": 1440, "height": 900})
     visitor.goto("/admin/jobs_app/job/").get_by_role("button", name="Verify histories").click()
