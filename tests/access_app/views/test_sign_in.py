@@ -92,8 +92,8 @@ def test_signing_out_leads_to_no_page_that_continues(client, user):
     assert response["Location"] == reverse("login")
 
 
-@pytest.mark.parametrize(("path", "is_mentioned"), [("/", False), ("/agents/a", True)])
-def test_only_an_expired_session_mentions_unsaved_text(client, path, is_mentioned):
+@pytest.mark.parametrize(("path", "is_mentioned"), [("/", False), ("/runs/", False), ("/agents/a", True)])
+def test_only_the_way_to_an_agent_mentions_unsaved_text(client, path, is_mentioned):
     assert (b"unsaved text of an agent" in client.get(reverse("login"), {"next": path}).content) is is_mentioned
 
 
