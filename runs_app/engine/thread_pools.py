@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 MAX_AWAITED_CALLS = 32  # of one event loop that somebody waits for
 MAX_ABANDONED_CALLS = 96  # that go on after their callers have gone, and take no thread from other calls
 ENDING_ERROR = "The function tried to end its process or its caller."
+BREAKING_OFF_ERROR = "The function broke off its work, although nobody has cancelled it."
 TOOL_THREADS = MAX_AWAITED_CALLS + MAX_ABANDONED_CALLS
 
 # Separate pools: slow tools must not delay the writes of a run, nor the runs of others that call no tool.
@@ -73,10 +74,12 @@ async def keep_loop_running(call: Awaitable[Result]) -> Result:
         return await call
     except (Exception, GeneratorExit):  # Python itself raises the latter where it drops the call
         raise
-    except BaseException as error:
+    except asyncio.CancelledError as error:
         task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        if task is not None and task.cancelling():
             raise
+        raise RuntimeError(BREAKING_OFF_ERROR) from error
+    except BaseException as error:
         raise RuntimeError(ENDING_ERROR) from error
 
 

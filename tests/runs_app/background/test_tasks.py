@@ -211,7 +211,7 @@ def broken(tasks):
     ("error", "stored"),
     [
         (ModelRetry("Unknown: a\0b\ud800"), "Unknown: a\ufffdb?"),
-        (asyncio.CancelledError(), "The tool broke off its work, although nobody has cancelled it."),
+        (asyncio.CancelledError(), "The function broke off its work, although nobody has cancelled it."),
     ],
     ids=["a text that cannot be stored", "a cancellation that nobody asked for"],
 )

@@ -163,15 +163,23 @@ def test_a_tool_cannot_stop_the_event_loop(call_tool, error):
     assert (content, outcome) == ("The function tried to end its process or its caller.", "failed")
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, BaseException, asyncio.CancelledError])
-def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool, error):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (SystemExit, "The function tried to end its process or its caller."),
+        (KeyboardInterrupt, "The function tried to end its process or its caller."),
+        (BaseException, "The function tried to end its process or its caller."),
+        (asyncio.CancelledError, "The function broke off its work, although nobody has cancelled it."),
+    ],
+)
+def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool, error, message):
     @tool("saboteur")
     async def saboteur() -> str:
         raise error("now")
 
     content, outcome = call_tool("Use saboteur", tools=["saboteur"])
 
-    assert (content, outcome) == ("The function tried to end its process or its caller.", "failed")
+    assert (content, outcome) == (message, "failed")
 
 
 def test_the_model_gets_the_error_of_a_sub_agent(run):
