@@ -15,7 +15,9 @@ from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
 from agentcms.wire.json_types import JSONObject
+from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found
+from agents_app.api.required_role import note_required_role
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
@@ -93,9 +95,11 @@ class GatesView(JSONView):
         bodies = [state_body(state) for state in states]
         return json_response({"gates": bodies, "versionNumber": head.version_number})
 
+    @idempotent
     @transaction.atomic
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = lock_managed_agent(request, agent_id)
+        note_required_role(Role.MANAGER, agent.owner_id)
         gate = ReleaseGate(agent=agent, owner_id=agent.owner_id, created_by_id=request.user.pk)
         body = json_object_body(request)
         with checking_names(request, body, GateBody, silent=READ_ONLY_GATE_KEYS) as names:

@@ -257,7 +257,6 @@ def test_a_stale_update_says_whether_the_change_may_be_its_own(client, before, m
 
 UNKEYED_PATHS = [
     "/api/mcp/shop/tools/reserve/execute",
-    "/api/stored/agents/a/gates",
     "/api/memory/threads",
     "/api/memory/threads/trip/clone",
     "/api/memory/save-messages",

@@ -19,7 +19,7 @@ DEFAULT_TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_TIMEOUT)
 # The server ignores the idempotency key of a POST to these paths, and the second one has another effect than none: it
 # acts again, finds nothing more to delete, or stops a run that has begun since.
 WITHOUT_KEY = re.compile(
-    r"/api/(mcp/[^/]+/tools/[^/]+/execute|stored/agents/[^/]+/gates|memory/threads/[^/]+/clone"
+    r"/api/(mcp/[^/]+/tools/[^/]+/execute|memory/threads/[^/]+/clone"
     r"|memory/(network/)?(threads|save-messages|messages/delete)"
     r"|agents/[^/]+/(signals|send-message|queue-message|threads/abort))"
 )

@@ -3,10 +3,11 @@
 import pytest
 
 from access_app.models import Membership
-from evals_app.models import Dataset, Scorer
+from evals_app.models import Dataset, ReleaseGate, Scorer
 from runs_app.models import Score
 from tests.api_client import Caller
 from tests.evals_app.api.test_scorers import POLITE
+from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
@@ -51,6 +52,31 @@ def test_a_repeated_version_of_a_scorer_is_stored_once(publisher):
     assert [pair[0][0] for pair in answers] == [201, 201, 200]
     assert all(first == again for first, again in answers), answers
     assert Scorer.objects.get().versions.count() == 2
+
+
+def test_a_repeated_gate_is_stored_once():
+    manager = Caller(api_key(member("manager", "support")))
+    agent = AgentFactory(id="clerk", owner_id="support")
+    make_dataset("One", owner_id="support")
+    gate = {"datasetId": "support", "scorer": "exact", "min": 0.8}
+
+    [(first, again)] = repeat(manager, [(f"/api/stored/agents/{agent.pk}/gates", gate)])
+
+    assert (first[0], again) == (201, first)
+    assert ReleaseGate.objects.count() == 1
+
+
+def test_a_repeated_gate_needs_the_role_of_a_manager():
+    user = member("manager", "support")
+    manager = Caller(api_key(user))
+    agent = AgentFactory(id="clerk", owner_id="support")
+    make_dataset("One", owner_id="support")
+    request = (f"/api/stored/agents/{agent.pk}/gates", {"datasetId": "support", "scorer": "exact", "min": 0.8})
+    manager.post(*request, Idempotency_Key="k")
+
+    Membership.objects.filter(user=user).update(role="editor")
+
+    assert manager.post(*request, Idempotency_Key="k").status_code == 403
 
 
 def test_a_repeated_score_is_stored_once(publisher):
