@@ -24,6 +24,9 @@ LISTS = {"ul", "ol"}
 INDENTATION = " " * 4  # of an item of an inner list, and of code
 MAX_INDENTATION = 10  # lists inside each other; deeper ones would only add blanks
 SEPARATORS = {**dict.fromkeys(BLOCKS, "\n\n"), "br": "\n", **dict.fromkeys(CELLS, " ")}
+UNREADABLE_MESSAGE = (
+    "The document is damaged, or too complex to be read. Save it again with another program, or add it as plain text."
+)
 
 
 class DocumentRefused(Exception):
@@ -185,8 +188,8 @@ def main() -> None:
             pages = pdf_pages(io.BytesIO(sys.stdin.buffer.read()), max_pages, max_characters)
     except DocumentRefused as error:
         print(json.dumps({"error": str(error)}))
-    except Exception as error:  # pypdf raises many kinds of errors for damaged files
-        print(json.dumps({"error": f"The document is damaged: {type(error).__name__}."}))
+    except Exception:  # pypdf raises many kinds of errors for damaged files, and for those beyond its limits
+        print(json.dumps({"error": UNREADABLE_MESSAGE}))
     else:
         print(json.dumps({"pages": pages}))
 

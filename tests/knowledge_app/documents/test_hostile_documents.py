@@ -89,7 +89,7 @@ def test_a_damaged_or_circular_pdf_fails_with_a_reason(content):
 def test_an_error_of_the_library_is_not_the_reason():
     damaged = pdf(b"BT ET").replace(b"/Root 1 0 R>>", b"/Root 1 0 R/Prev -109>>")
 
-    assert refusal(damaged, PDF) == "The document is damaged: ValueError."
+    assert refusal(damaged, PDF).startswith("The document is damaged, or too complex to be read. Save it again")
 
 
 @pytest.mark.parametrize("content", [
