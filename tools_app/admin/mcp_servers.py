@@ -30,7 +30,7 @@ from tools_app.admin.mcp_server_page import server_tool_rows
 from tools_app.admin.used_by import used_by_context
 from tools_app.admin.version_rows import configuration_version_rows
 from tools_app.mcp.cached_servers import definitions_of, lock_server, server_unavailable_reason
-from tools_app.mcp.listing import accept_definition, enqueue_listing, switch_and_list
+from tools_app.mcp.listing import accept_definition, enqueue_listing, list_changed_server, switch_and_list
 from tools_app.mcp.used_by import describe_loss, find_agents_using_server
 from tools_app.mcp.versions import SERVER_SNAPSHOT_COLUMNS, Restored, get_server_version, restore_server_version
 from tools_app.models import McpServer
@@ -106,13 +106,10 @@ class McpServerAdmin(
         return type("McpServerFormOfUser", (form,), {"user": request.user})
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool) -> None:
-        is_listed = obj.is_enabled and (not change or bool(LISTED_BY & {*form.changed_data}))
-        # The error is that of the earlier address or headers, and would be shown until the job has asked again.
-        obj.list_error = "" if is_listed else obj.list_error
         # Not the other columns: a job may have stored the tools meanwhile.
-        obj.save(update_fields=(*EDITED_COLUMNS, *(["list_error"] if is_listed else [])) if change else None)
-        if is_listed:
-            enqueue_listing(obj, request.user)
+        obj.save(update_fields=EDITED_COLUMNS if change else None)
+        if obj.is_enabled and (not change or LISTED_BY & {*form.changed_data}):
+            list_changed_server(obj, request.user)
             messages.info(request, "The tools are being listed. Reload this page in a moment.")
         is_moved = change and "owner_id" in form.changed_data
         if is_moved and (loss := describe_loss(request.user, obj, form.initial["owner_id"])):
@@ -208,7 +205,7 @@ class McpServerAdmin(
                     raise PermissionDenied
                 restored = restore_server_version(row, get_server_version(row, request.POST.get("version", "")))
                 if restored.needs_listing:
-                    enqueue_listing(row, request.user)
+                    list_changed_server(row, request.user)
         except ApiError as error:
             messages.error(request, error.error)
         except ValidationError as error:

@@ -14,7 +14,7 @@ from agents_app.api.idempotency import idempotent_while
 from tools_app.api.lookups import get_server, lock_changeable_server
 from tools_app.api.representation import version_body
 from tools_app.api.responses import client_response, refusing_invalid_versions, versions_response
-from tools_app.mcp.listing import enqueue_listing
+from tools_app.mcp.listing import list_changed_server
 from tools_app.mcp.versions import get_server_version, restore_server_version
 
 
@@ -52,5 +52,5 @@ class ClientRestoreView(JSONView):
             with refusing_invalid_versions():
                 restored = restore_server_version(row, version)
             if restored.needs_listing:
-                enqueue_listing(row, request.user)
+                list_changed_server(row, request.user)
         return client_response(restored.server)

@@ -27,7 +27,7 @@ from tools_app.api.schemas import (
     reject_other_server,
     require_one_key,
 )
-from tools_app.mcp.listing import enqueue_listing
+from tools_app.mcp.listing import list_changed_server
 from tools_app.mcp.used_by import describe_loss, find_agents_using_server
 from tools_app.models import McpServer
 from tools_app.quotas import require_server_quota
@@ -60,7 +60,7 @@ class ClientsView(JSONView):
             apply_client(row, fields)
             row.save()
             if row.is_enabled:
-                enqueue_listing(row, request.user)
+                list_changed_server(row, request.user)
         return client_response(row, 201, unknown)
 
 
@@ -86,7 +86,7 @@ class ClientView(JSONView):
                 require_server_quota(row.owner_id)
             row.save()
             if row.is_enabled and listed_by != (True, row.connection_columns):
-                enqueue_listing(row, request.user)
+                list_changed_server(row, request.user)
             loss = describe_loss(request.user, row, owner_id) if row.owner_id != owner_id else ""
         return client_response(row, unknown=unknown, loss=loss)
 

@@ -70,6 +70,16 @@ def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
     return enqueue_unless_queued(LIST_TOOLS, {"server": row.key}, user)
 
 
+def list_changed_server(row: McpServer, user: Caller | None = None) -> Job:
+    """Let a worker list the tools of a new server, or of one with another connection, inside a transaction.
+
+    The last error is that of the earlier connection, and would be shown until the worker has asked again.
+    """
+    row.list_error = ""
+    McpServer.objects.filter(pk=row.pk).update(list_error="")
+    return enqueue_listing(row, user)
+
+
 def switch_and_list(server_id: int, is_enabled: bool, user: Caller | None = None) -> tuple[McpServer, str]:
     """Enable or disable a server, as `switch_server` does, and list the tools of an enabled one.
 

@@ -64,6 +64,19 @@ def test_another_failure_to_list_tools_makes_no_change_stale(manager):
     assert manager.patch(CLIENT, {"name": "Desk"}, If_Match=read).status_code == 412
 
 
+def test_another_address_removes_the_error_of_the_earlier_one(manager):
+    manager.post(CLIENTS, body())
+    McpServer.objects.update(list_error="The server did not answer.")
+
+    renamed = manager.patch(CLIENT, {"name": "Bureau"}).body["listError"]
+    moved = manager.patch(CLIENT, {"servers": {"office": {"type": "http", "url": "https://new.example.org/mcp"}}})
+    stored = McpServer.objects.get().list_error
+    McpServer.objects.update(list_error="The server refused the connection.")
+    restored = manager.post(f"{CLIENT}/versions/1/restore", {}).body["listError"]
+
+    assert (renamed, moved.body["listError"], stored, restored) == ("The server did not answer.", None, "", None)
+
+
 def test_a_repeated_request_creates_one_server_and_one_job(manager):
     first = manager.post(CLIENTS, body(), Idempotency_Key="k")
     again = manager.post(CLIENTS, body(), Idempotency_Key="k")
