@@ -6,7 +6,6 @@ A workflow gets the input of an item as its arguments. A scorer gets an answer i
 from __future__ import annotations
 
 import asyncio
-import inspect
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from evals_app.models import Experiment, Scorer, ScorerVersion
 from evals_app.scorers.changes import find_scorer_version
 from evals_app.scorers.results import Answer, ToolUse
 from runs_app.building.tool_messages import error_message, text_of_unknown_value
+from runs_app.engine.thread_pools import run_function
 from runs_app.events.stream_chunks import to_storable_json
 
 INPUT_CODE, FAILED_CODE = "EXPERIMENT_ITEM_INPUT_INVALID", "EXPERIMENT_TARGET_FAILED"
@@ -140,9 +140,7 @@ def call_workflow(key: str, value: object) -> TargetResult:
     function = entry.target.run if is_task(entry.target) else entry.target
     try:
         with spans.span(f"workflow {key}", {"agentcms.workflow": key}):
-            returned = validate_call(function)(**value)
-            if inspect.iscoroutine(returned):
-                returned = asyncio.run(returned)
+            returned = asyncio.run(run_function(validate_call(function), value))
             return TargetResult(to_storable_json(returned, fallback=text_of_unknown_value))
     except Exception as error:  # whatever the code of a workflow raises
         return failure(error_message(error), FAILED_CODE)

@@ -66,6 +66,26 @@ def test_an_asynchronous_workflow_is_awaited(editor):
     assert [(row.output, row.error) for row in results(experiment)] == [("One", None)]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_workflow_that_tries_to_end_its_process_fails_its_item_once(editor, is_async):
+    calls = []
+
+    def leave() -> str:
+        calls.append(1)
+        raise SystemExit("now")
+
+    async def leave_later() -> str:
+        leave()
+
+    workflow("leaves")(leave_later if is_async else leave)
+    experiment = run_experiment(make_dataset({"input": {}}), editor, **over("workflow", "leaves"))
+    registry.remove(Kind.WORKFLOW, "leaves")
+
+    assert (experiment.status, experiment.failed_count, len(calls)) == ("completed", 1, 1)
+    error = {"message": "The function tried to end its process or its caller.", "code": "EXPERIMENT_TARGET_FAILED"}
+    assert [row.error for row in results(experiment)] == [error]
+
+
 @pytest.mark.postgres_only
 def test_calls_and_scorers_hold_no_database_connection(editor):
     wrapper, open_connections = connections["default"], []
