@@ -14,7 +14,7 @@ from agentcms.api.pagination import Paging
 from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
-from agentcms.wire.names import join_path, printable_key
+from agentcms.wire.names import join_paths, printable_key
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import JSONFault, find_json_faults
@@ -212,7 +212,7 @@ class QueryParams:
             value = parse_strict_json(text.encode())
         except InvalidJSON as error:
             for field, message in error.faults:
-                self.add_fault(join_path(name, field) if field else name, message)
+                self.add_fault(join_paths(name, field), message)
             return {}
         if isinstance(value, dict):
             return value

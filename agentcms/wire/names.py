@@ -19,6 +19,11 @@ def join_path(path: str, key: str) -> str:
     return f"{path}.{printable_key(key)}" if path else printable_key(key)
 
 
+def join_paths(path: str, inner: str) -> str:
+    """Return the path of what is inside a member: `b` in `a` is `a.b`, `[0]` in it `a[0]`, and a blank path `a`."""
+    return f"{path}{'' if inner[:1] in ('', '[') else '.'}{inner}"
+
+
 @lru_cache(maxsize=1024)
 def to_wire(name: str) -> str:
     """Return the wire name of a Python name: `versionNumber` for `version_number`."""

@@ -20,6 +20,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.names import join_paths
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from knowledge_app.api.lookups import get_base, get_document
 from knowledge_app.api.representation import document_body
@@ -83,10 +84,7 @@ def add_files(request: Request, base: KnowledgeBase) -> list[JSONObject]:
         text = request.POST.get("metadata")
         metadata = parse_strict_json(text.encode()) if text else None
     except InvalidJSON as error:
-        # The path of a text that is no JSON is blank, and that of an entry of a list begins with a bracket.
-        faults = [
-            (f"metadata{'' if field[:1] in ('', '[') else '.'}{field}", message) for field, message in error.faults
-        ]
+        faults = [(join_paths("metadata", field), message) for field, message in error.faults]
         raise BadRequest("request body", faults) from None
     options: dict[str, Any] = {"metadata": metadata, "user": request.user, "is_named": len(files) > 1}
     with transaction.atomic():  # one file after the other: all of them together may not fit into the memory

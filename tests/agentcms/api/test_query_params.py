@@ -144,6 +144,7 @@ def test_metadata_is_parsed_from_brackets_and_from_json(text, expected):
         ("metadata[a]b=1", "metadata[a]b"),
         ('metadata={"a":"\\ud800"}', "metadata.a"),
         ('metadata={"a":{"b":1e400}}', "metadata.a.b"),
+        ("metadata=[1e400]", "metadata[0]"),
     ],
 )
 def test_invalid_metadata_is_refused(text, field):
