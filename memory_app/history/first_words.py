@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Left
+from django.utils.text import Truncator
 
 from memory_app.models import Message
 
@@ -18,5 +19,4 @@ def first_user_text() -> Subquery:
 
 def shortened_words(text: str, length: int) -> str:
     """Return a text in one line, with at most `length` characters."""
-    words = " ".join(text.split())
-    return words if len(words) <= length else f"{words[: length - 1]}…"
+    return Truncator(" ".join(text.split())).chars(length)
