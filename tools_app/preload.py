@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from importlib import import_module
 
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseError
+from django.db import connection
 
 from agentcms.logs import describe_exception
 from tools_app.models import McpServer

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Protocol
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections, connections
+from django.db import Error as DatabaseError
+from django.db import close_old_connections, connections
 from granian.rsgi import HTTPProtocol, Scope
 
 from access_app.authentication import is_known_sender
@@ -152,7 +153,7 @@ def check_sender(environ: Environ) -> bool:
     close_old_connections()
     try:
         return is_known_sender(environ)
-    except (DatabaseError, InterfaceError):
+    except DatabaseError:
         log.warning("The sender of a slow request could not be checked.", exc_info=True)
         return False
     finally:

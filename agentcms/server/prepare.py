@@ -17,7 +17,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
 from django.core.checks import run_checks
 from django.core.management import call_command, get_commands
-from django.db import DatabaseError, OperationalError, connection
+from django.db import Error as DatabaseError
+from django.db import OperationalError, connection
 
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE

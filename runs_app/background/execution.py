@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import DatabaseError, InterfaceError
+from django.db import Error as DatabaseError
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, ToolFailed
 from pydantic_ai.usage import RunUsage
@@ -80,7 +80,7 @@ async def execute_job(engine: Engine, job: Job) -> None:
         log.warning("The job of background task %s was taken over by another worker.", task_id)
     except (asyncio.CancelledError, RunInterrupted):
         if engine.is_stopping:
-            with suppress(LeaseLost, DatabaseError, InterfaceError):
+            with suppress(LeaseLost, DatabaseError):
                 await run_db(job.release)
         else:  # cancelled by a person
             with suppress(LeaseLost):
@@ -109,7 +109,7 @@ async def watch_job(job: Job, task_id: UUID, work: asyncio.Future[None]) -> None
         except LeaseLost:
             work.cancel(ABANDONED)  # the other worker waits for the same child run
             return
-        except (DatabaseError, InterfaceError) as error:
+        except DatabaseError as error:
             log.warning("The lease of background task %s could not be renewed: %s", task_id, error)
 
 

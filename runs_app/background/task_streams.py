@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError
+from django.db import Error as DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -77,7 +77,7 @@ class TaskObserver:
             rows = [*tasks]
             waits_for = suspend_payloads(task for task in rows if self.waits_anew(task))
             return [chunk for task in rows for chunk in self.changes(task, waits_for.get(task.pk))]
-        except (DatabaseError, InterfaceError):
+        except DatabaseError:
             self.seen = before
             raise
 

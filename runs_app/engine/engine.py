@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from agentcms.process.event_loops import start_loop
 from agentcms.process.stall_watchdog import watch_loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from django.db import DatabaseError, InterfaceError
+from django.db import Error as DatabaseError
 
 from agentcms.process.shutdown import on_shutdown
 from agentcms.tracing import spans
@@ -45,7 +45,7 @@ def shut_down_worker() -> None:
     if (running := engine.find_engine()) is not None:
         running.is_stopping = True  # so that the reaper writes no further heartbeat
     # First, because tools may take seconds to finish: until then, new runs would be left to this worker.
-    with suppress(DatabaseError, InterfaceError):  # the heartbeat expires by itself within seconds
+    with suppress(DatabaseError):  # the heartbeat expires by itself within seconds
         workers.end_heartbeat()
     shut_down_runs()
 

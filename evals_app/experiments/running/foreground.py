@@ -7,7 +7,8 @@ import math
 import time
 from contextlib import suppress
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import Error as DatabaseError
+from django.db import close_old_connections, connection
 
 from agentcms.wire.json_types import JSONObject
 from evals_app.experiments.ending import CANCELLED_MESSAGE, mark_cancelled
@@ -58,7 +59,7 @@ def run_to_end(experiment: Experiment, job: Job) -> None:
     finally:
         item_loop.close()
         # After an outage that does not end, a worker ends the experiment.
-        with suppress(LeaseLost, DatabaseError, InterfaceError):
+        with suppress(LeaseLost, DatabaseError):
             job.finish({"done": experiment.done_count})
 
 
