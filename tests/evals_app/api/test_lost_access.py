@@ -9,7 +9,7 @@ from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import api_key, member
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)  # the workflow writes from a thread of its own
 
 EXPERIMENTS = "/api/datasets/support/experiments"
 
