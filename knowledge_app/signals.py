@@ -13,7 +13,7 @@ from knowledge_app.tool.cached_bases import base_table
 @receiver([post_save, post_delete], sender=KnowledgeBase)
 def invalidate_bases(**kwargs: object) -> None:
     """Apply a change of knowledge bases in this process at once. Other processes apply it within a second."""
-    base_table.invalidate()
+    base_table.invalidate_after_change()
 
 
 @receiver(post_delete, sender=KnowledgeIndex)

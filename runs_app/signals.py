@@ -21,7 +21,7 @@ from runs_app.engine.run_ends import run_ended, run_ending
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
-from runs_app.providers import cached_providers
+from runs_app.providers.cached_providers import provider_table
 from runs_app.thread_signals.woken_runs import start_next_run, start_next_run_of_thread
 
 __all__ = ["approval_decided", "approval_requested"]
@@ -30,7 +30,7 @@ __all__ = ["approval_decided", "approval_requested"]
 @receiver([post_save, post_delete], sender=ModelProvider)
 def invalidate_providers(**kwargs: object) -> None:
     """Apply a change of providers in this process at once. Other processes apply it within a second."""
-    cached_providers.invalidate()
+    provider_table.invalidate_after_change()
 
 
 @receiver(approval_stored)

@@ -16,13 +16,13 @@ from tools_app.models import AcpAgent, McpServer
 @receiver([post_save, post_delete], sender=McpServer)
 def invalidate_servers(**kwargs: object) -> None:
     """Apply a change of servers in this process at once. Other processes apply it within a second."""
-    server_table.invalidate()
+    server_table.invalidate_after_change()
 
 
 @receiver([post_save, post_delete], sender=AcpAgent)
 def invalidate_acp_agents(**kwargs: object) -> None:
     """Apply a change of ACP agents in this process at once. Other processes apply it within a second."""
-    acp_table.invalidate()
+    acp_table.invalidate_after_change()
 
 
 @receiver(approval_stored, sender=PendingCall)

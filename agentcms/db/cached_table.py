@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from cachetools import TLRUCache
+from django.db import transaction
 
 from agentcms.cache import SizeLimitedCache
 
@@ -67,6 +68,14 @@ class CachedTable(Generic[CachedRecord]):
         with self._lock:
             self._valid_from = time.monotonic()
             self._cache.clear()
+
+    def invalidate_after_change(self) -> None:
+        """Invalidate the table now, and again when the current transaction is committed.
+
+        Until then other threads still read, and cache, the rows without the change.
+        """
+        self.invalidate()
+        transaction.on_commit(self.invalidate)
 
     def _store(self, content: TableContent[CachedRecord], valid_from: float) -> TableContent[CachedRecord]:
         """Cache the table and return it. What was read before `valid_from`, and ends later, is not cached."""

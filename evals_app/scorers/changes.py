@@ -63,7 +63,7 @@ def delete_scorer(row: Scorer) -> None:
         raise Conflict(reason, "scorer_in_use")
     DeletedScorer.objects.update_or_create(pk=locked.pk, defaults={"version_number": last_number(locked)})
     locked.delete()
-    transaction.on_commit(scorer_table.invalidate)
+    scorer_table.invalidate_after_change()
 
 
 def reason_to_keep(row: Scorer) -> str:
@@ -162,8 +162,7 @@ def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
 def save_pointers(row: Scorer) -> None:
     row.updated_at = timezone.now()
     row.save()
-    # After the commit: a read before it would cache the earlier rows again.
-    transaction.on_commit(scorer_table.invalidate)
+    scorer_table.invalidate_after_change()
 
 
 def get_scorer_version(row: Scorer, version_id: str) -> ScorerVersion:

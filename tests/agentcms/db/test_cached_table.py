@@ -1,10 +1,21 @@
 """The age of records that a process caches."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cachetools import TTLCache
+from django.db import connection, transaction
 
+from agentcms.cache import SizeLimitedCache
 from agentcms.db.cached_table import CachedTable
+from knowledge_app.models import KnowledgeBase
+from knowledge_app.tool.cached_bases import base_table
+from runs_app.models import ModelProvider
+from runs_app.providers.cached_providers import provider_table
+from tools_app.acp.cached_agents import acp_table
+from tools_app.mcp.cached_servers import server_table
+from tools_app.models import AcpAgent, McpServer
 
 
 def test_the_age_is_counted_from_the_beginning_of_the_reading():
@@ -45,3 +56,38 @@ def test_a_reading_that_began_before_a_change_does_not_hide_it(change):
 
     assert table.find("a") == 1
     assert table.find("a") == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("table", "row", "column"),
+    [
+        (acp_table, AcpAgent(key="own", title="First", command_key="echo"), "title"),
+        (base_table, KnowledgeBase(key="own", name="First"), "name"),
+        (provider_table, ModelProvider(key="own", title="First"), "title"),
+        (server_table, McpServer(key="own", title="First"), "title"),
+    ],
+    ids=["ACP agents", "knowledge bases", "model providers", "MCP servers"],
+)
+def test_a_reading_before_the_commit_does_not_hide_the_change(monkeypatch, table, row, column):
+    """Another thread reads the table between the change and its commit."""
+    monkeypatch.setattr(table, "_cache", SizeLimitedCache(TTLCache(1, 60)))
+    row.save(force_insert=True)
+
+    with transaction.atomic():
+        setattr(row, column, "Second")
+        row.save()
+        meanwhile = read_in_thread(table)
+
+    assert (getattr(meanwhile, column), getattr(table.find("own"), column)) == ("First", "Second")
+
+
+def read_in_thread(table):
+    def read():
+        try:
+            return table.find("own")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(read).result()
