@@ -4,8 +4,10 @@ import os
 from typing import Any
 
 from celery import Celery, Task
-from celery.signals import setup_logging, worker_init
+from celery.signals import setup_logging, worker_init, worker_ready, worker_shutting_down
+from django.conf import settings
 
+from agentcms.process.stall_watchdog import WorkerWatchdog
 from agents_app.editing.change_context import Source, change
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
@@ -58,6 +60,14 @@ def reserve_metrics_files(**kwargs: Any) -> None:
     from agentcms.observability import metrics  # applications load after this module
 
     metrics.reserve_files()
+
+
+@worker_ready.connect(weak=False)
+def start_watchdog(**kwargs: Any) -> None:
+    """End the worker when it no longer reacts, so that it is started again."""
+    watchdog = WorkerWatchdog(settings.WORKER_STALL_TIMEOUT)
+    watchdog.start()
+    worker_shutting_down.connect(lambda **kwargs: watchdog.stop(), weak=False)
 
 
 app = CeleryApplication("agentcms", task_cls=ChangeTask)

@@ -39,6 +39,7 @@ STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.s
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 CELERY_BROKER_URL = "memory://"
 RUN_ENGINE = "process"  # no worker reads the messages
+WORKER_STALL_TIMEOUT = 0  # tests that send the signals of a worker do not end themselves
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, as in the application: in memory, threads would share one connection without locks.

@@ -99,6 +99,14 @@ def register() -> None:
         note(f"work {key} ends in {os.getpid()}")
         return "Done."
 
+    @tool("block-loop")
+    async def block_loop() -> str:
+        """Block the event loop of the first process that calls this."""
+        note("block-loop begins")
+        if current().attempt == 1:
+            time.sleep(60)
+        return "Done."
+
     @tool("count-once", at_most_once=True)
     def count_once(number: int, gate: str = "") -> str:
         """Do as `count`, but never twice."""
