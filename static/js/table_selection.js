@@ -1,4 +1,5 @@
-// Tables with a box in each row: select all, select a range with Shift, and count the selected rows.
+// Tables with a box in each row: select all, select a range with Shift, count the selected rows, and keep the selection
+// when the question about them is cancelled.
 
 (() => {
   "use strict";
@@ -33,6 +34,18 @@
 
   // After going back, the browser selects the rows again, without an event.
   addEventListener("pageshow", () => findAll(`${ROW_BOX}:checked`).forEach((box) => updateCount(box.closest("table"))));
+
+  // Going back selects them again; the address of the list would not.
+  listen("click", (event) => {
+    const link = event.target.closest?.("a[data-back]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || link.pathname !== pathOfReferrer()) return;
+    event.preventDefault();
+    history.back();
+  });
+
+  function pathOfReferrer() {
+    return document.referrer && new URL(document.referrer).pathname;
+  }
 
   function updateCount(table) {
     const boxes = findAll(ROW_BOX, table);

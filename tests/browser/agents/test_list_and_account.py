@@ -32,6 +32,10 @@ def test_the_list_is_used_by_keyboard(visit, api):
 
     page.get_by_label(f"Select One {word}").first.check()
     page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
+    page.get_by_role("link", name="Cancel").click()
+    expect(page.locator("[data-selected-count]")).to_have_text("1 selected")
+    expect(page.get_by_label(f"Select One {word}").first).to_be_checked()
+    page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
     page.get_by_label("Type “delete 1 agent” to confirm").fill("delete 1 agent")
     page.get_by_role("button", name="Delete 1 agent").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Deleted 1 of 1")
