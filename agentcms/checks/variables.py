@@ -37,6 +37,7 @@ SERVER_VARIABLES: dict[str, Callable[[], object]] = {
     "PORT": lambda: environment.read_int("PORT", 8000, minimum=1, maximum=65535),
     "WEB_WORKERS": lambda: environment.read_int("WEB_WORKERS", 2, minimum=1),
     "WEB_THREADS": lambda: environment.read_int("WEB_THREADS", 16, minimum=1),
+    "WEB_STOP_TIMEOUT": lambda: environment.read_int("WEB_STOP_TIMEOUT", 30, minimum=1),
     "WORKER_THREADS": lambda: environment.read_int("WORKER_THREADS", 4, minimum=1),
     "DEMO_DATA": lambda: environment.read_bool("DEMO_DATA", default=True),
 }

@@ -22,6 +22,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms import environment
 from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
 from agentcms.server.demo_mcp import demo_mcp_process, demo_mcp_variables
+from agentcms.server.listening import CannotListen, find_listening_address
 from agentcms.server.processes import PROJECT, Child, OrphanGuard, stop_with_parent
 from agentcms.server.supervisor import Log, StopRequested, Supervisor
 from agentcms.server.valkey import Valkey, remove_stale_socket
@@ -78,7 +79,7 @@ def main() -> int:
         stop_with_parent(os.getppid())()
     try:
         return run(ServerConfig.from_environment())
-    except (CannotStart, ImproperlyConfigured) as error:
+    except (CannotStart, CannotListen, ImproperlyConfigured) as error:
         print(error, file=sys.stderr)
     except OSError as error:
         print(f"Agent CMS cannot start: {error}.", file=sys.stderr)
@@ -94,7 +95,7 @@ def parse_command_line() -> argparse.Namespace:
 
 
 def run(config: ServerConfig) -> int:
-    """Run the server until a stop signal; return the exit code. Raise CannotStart or ImproperlyConfigured."""
+    """Run the server until a stop signal; return the exit code. Raise the errors that `main` prints."""
     environment.create_data_folder(config.data)
     with data_dir_lock(config.data) as lock, OrphanGuard(keep_open=[lock]) as orphan_guard:
         check_port(config)
@@ -138,18 +139,8 @@ def serve(config: ServerConfig, supervisor: Supervisor) -> None:
 
 
 def check_port(config: ServerConfig) -> None:
-    """Raise CannotStart if the port is in use."""
-    try:
-        family, socket_type, _, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, socket_type) as probe:
-            # Without it, connections of an earlier server that are in TIME_WAIT would occupy the port for a minute.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except (OSError, OverflowError) as error:
-        raise CannotStart(
-            f"Port {config.port} on {config.host} cannot be used: {getattr(error, 'strerror', None) or error}. "
-            f"Choose another one, for example: PORT={config.port % 65535 + 1} make run"
-        ) from None
+    """Raise CannotListen if the web server cannot listen on its host, or if the port is in use."""
+    find_listening_address(config.host, config.port, share_port=False)
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from granian.server.mp import MPServer, WorkerProcess
 from agentcms import environment
 from agentcms.process import heartbeats
 from agentcms.process.module_loading import loading_modules
+from agentcms.server.listening import CannotListen, find_listening_address
 
 if TYPE_CHECKING:  # the import loads Django, which the supervisor does not need
     from agentcms.gateway.application import WebApplication
@@ -112,14 +113,26 @@ def watch_processes(server: WebServer) -> None:
 
 def main() -> int:
     """Serve until a stop signal; return the exit code."""
+    port = environment.read_int("PORT", 8000, minimum=1)
+    try:
+        address = find_listening_address(environment.read_text("HOST", "127.0.0.1"), port, share_port=True)
+    except CannotListen as error:
+        print(error, file=sys.stderr)
+        return 1
+    serve_on(address, port)
+    return 0
+
+
+def serve_on(address: str, port: int) -> None:
+    """Serve on an IP address until a stop signal."""
     allow_open_files(2 * MAX_CONNECTIONS)
     fork_processes()
     with loading_modules():
         import_module(APPLICATION)
     server = WebServer(
         f"{APPLICATION}:web_application",
-        address=environment.read_text("HOST", "127.0.0.1"),
-        port=environment.read_int("PORT", 8000, minimum=1),
+        address=address,
+        port=port,
         interface=Interfaces.RSGI,
         runtime_mode=RuntimeModes.mt,  # with the other mode a read takes a third more CPU
         workers=environment.read_int("WEB_WORKERS", 2, minimum=1),
@@ -134,7 +147,6 @@ def main() -> int:
     )
     server.on_startup(lambda: watch_processes(server))
     server.serve()
-    return 0
 
 
 def fork_processes() -> None:

@@ -34,7 +34,12 @@ def assert_start_is_refused(done, *names):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("DATABASE_URL", "mysql://root:hunter2@db/cms"), ("PORT", "99999"), ("WEB_WORKERS", "0")],
+    [
+        ("DATABASE_URL", "mysql://root:hunter2@db/cms"),
+        ("PORT", "99999"),
+        ("WEB_WORKERS", "0"),
+        ("WEB_STOP_TIMEOUT", "30s"),
+    ],
 )
 def test_an_invalid_value_prints_one_sentence_with_its_variable(tmp_path, name, value):
     assert_start_is_refused(manage(tmp_path, "check", **{name: value}), name)
