@@ -67,7 +67,7 @@ class CheckedListMixin:
         """
         words = [*smart_split(search_term)][:MAX_SEARCH_WORDS]
         names = [str(name) for name in self.get_search_fields(request)]  # type: ignore[attr-defined]
-        for word in words:
+        for word in words if names else []:  # a list without a search shows all rows, whatever its URL asks
             # All others are left to Django, which also knows the prefixes of `search_fields`.
             if not like_ignores_case(word):
                 text = unescape_string_literal(word) if word[0] in QUOTES and word[0] == word[-1] else word

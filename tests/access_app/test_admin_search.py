@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from agents_app.models import Agent
 from evals_app.models import Experiment
+from jobs_app.models import Job
 from tests.evals_app.experiment_runs import make_dataset
 from tests.factories import AgentFactory, UserFactory
 
@@ -37,6 +38,13 @@ def test_the_parts_of_a_search_are_all_needed(staff):
     AgentFactory(id="porter", name="Équipe de nuit")
 
     assert keys_of(staff, Agent, "équipe jour") == []
+
+
+@pytest.mark.parametrize("word", ["a", "é"])
+def test_a_list_without_a_search_shows_all_rows(staff, word):
+    job = Job.objects.create(kind="check_history")
+
+    assert keys_of(staff, Job, word) == [str(job.pk)]
 
 
 @pytest.mark.parametrize("word", ["team", "équipe"])
