@@ -22,11 +22,18 @@ from pydantic_ai.tools import ToolDefinition
 
 from agentcms.cache import SizeLimitedCache
 from agentcms.wire.json_types import JSONObject
+from runs_app.requests.tool_schemas import reject_large_schema
 
 log = logging.getLogger(__name__)
 
 MAX_LOGGED_LENGTH = 500  # characters of an error, which may quote the schema
 MAX_CACHED_LENGTH = 16 * 1024 * 1024  # characters of converted schemas per process
+# Its conversion shows whether a transformer replaces references.
+SCHEMA_WITH_REFERENCE: JSONObject = {
+    "type": "object",
+    "properties": {"text": {"$ref": "#/$defs/text"}},
+    "$defs": {"text": {"type": "string"}},
+}
 
 Schema = JSONObject
 Transformer = type[JsonSchemaTransformer]
@@ -60,7 +67,11 @@ def convert_schemas(model: Model, tools: Iterable[ToolDefinition]) -> None:
 
 def accepts_schema(model: Model, tool: ToolDefinition) -> bool:
     """Return whether the schema of a tool can be sent to a model. Call it in a thread."""
+    transformer = model.profile.get("json_schema_transformer")
     try:
+        # Before the conversion: the library limits how many values it copies, but not how long their texts are.
+        if getattr(transformer, "replaces_references", False):
+            reject_large_schema(tool.parameters_json_schema, tool.name)
         convert_schemas(model, [tool])
     except Exception as error:  # the library expects well-formed schemas, and has several errors for others
         log.warning("The schema of the tool '%s' cannot be sent: %s", tool.name, str(error)[:MAX_LOGGED_LENGTH])
@@ -74,6 +85,8 @@ def caching_transformer(transformer: Transformer) -> Transformer:
 
     class CachingTransformer(transformer):  # type: ignore[misc, valid-type]
         """A transformer that looks into the cache first."""
+
+        replaces_references = "$ref" not in json.dumps(transformer(SCHEMA_WITH_REFERENCE).walk())
 
         def __init__(self, schema: Schema, *, strict: bool | None = None) -> None:
             self.cache_key = (transformer, strict, json.dumps(schema))

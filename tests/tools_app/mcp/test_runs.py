@@ -194,6 +194,29 @@ def test_a_tool_with_a_malformed_schema_is_left_out_and_the_others_are_offered(o
     ]
 
 
+def nested_references(width, depth, text):
+    """Return a schema whose text occurs `width` to the power of `depth` times once its references are replaced."""
+    defs = {"d0": {"type": "string", "description": text}}
+    for level in range(1, depth + 1):
+        names = [f"p{number}" for number in range(width)]
+        defs[f"d{level}"] = {
+            "type": "object",
+            "properties": {name: {"$ref": f"#/$defs/d{level - 1}"} for name in names},
+        }
+    return {"type": "object", "properties": {"a": {"$ref": f"#/$defs/d{depth}"}}, "$defs": defs}
+
+
+def test_a_schema_that_grows_without_its_references_is_left_out(office, provider_stub):  # noqa: F811
+    """Of models that need schemas without references. A schema of 21 kB would be sent as 19 MB in each step."""
+    odd = Definition("odd", "", nested_references(10, 3, "x" * 19_000))
+    store_listing(office.pk, Listing({**listing().definitions, "odd": odd}, []))
+    model = {"provider": "mistral", "name": "gpt-oss-120b"}
+
+    tools, warnings = built(AgentFactory(model=model, mcp_clients={"office": {}}))
+
+    assert (list(tools), len(warnings)) == (["office_add"], 1)
+
+
 @pytest.mark.parametrize("background", [None, {"tools": "all"}])
 def test_a_tool_whose_schema_has_null_in_place_of_arguments_is_called(idle_engine, http_server, background):
     (tool,) = parse_listing(
