@@ -25,6 +25,10 @@ from agentcms.outbound.addresses import Address, AddressRefused, is_allowed_addr
 
 log = logging.getLogger(__name__)
 
+# Bytes that are read at once. A hostile server can send 10,000 chunks in the 64 KB of the library, and all other runs
+# of the event loop would wait while these are parsed.
+httpcore2.AsyncHTTP11Connection.READ_NUM_BYTES = 8 * 1024
+
 ResponseCheck = Callable[[httpx2.Response], Awaitable[httpx2.Response]]
 
 
