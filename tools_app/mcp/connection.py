@@ -41,11 +41,12 @@ from tools_app.programs.commands import MCP_COMMANDS
 from tools_app.programs.resource_limits import limited_argv
 
 MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is the largest
+MIN_PART = 64  # bytes that each part of a response counts for: reading millions of tiny ones would take minutes
 
 REFUSAL_STATUSES = {401, 403, 407, 429}
-CLIENT_ERROR, SERVER_ERROR = 400, 500
+CLIENT_ERROR, NOT_ALLOWED, SERVER_ERROR = 400, 405, 500
 SECONDS_BETWEEN_STREAMS = 1.0  # of events: a server that ends them at once could keep us busy
-SESSION_HEADER = "mcp-session-id"
+SESSION_HEADER, EVENT_HEADER = "mcp-session-id", "last-event-id"
 # Raised for an answer that is none of the protocol, or whose file is not in Base64.
 INVALID_ANSWER_ERRORS = (PydanticValidationError, binascii.Error)
 LOST_CONNECTION = ("Connection closed", "SSE stream")  # what the client library says of one
@@ -126,7 +127,7 @@ def build_toolset(server: Server, headers: Mapping[str, str], limit: float = mat
     if server.transport == McpServer.Transport.STDIO:
         program = program_transport(server, limit)
         return new_toolset(server, program, program)
-    transport = ServerTransport(server.url, headers, limit)
+    transport = ServerTransport(server.url, headers, limit, message_timeout(server))
     client = httpx2.AsyncClient(
         transport=transport,
         timeout=httpx2.Timeout(message_timeout(server), connect=server.connect_timeout),
@@ -179,9 +180,10 @@ class ServerTransport(httpx2.AsyncBaseTransport):
     place of the server where it refuses an answer, and keeps the reason for the call.
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str], limit: float) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], limit: float, seconds: float) -> None:
         self._origin = origin_of(httpx2.URL(url))
         self._headers = headers
+        self._seconds = seconds  # for one response: by then, nobody waits for it any more
         self.remaining = limit  # bytes of all responses
         self.refusal: Exception | None = None
         self.is_connected = False
@@ -193,22 +195,40 @@ class ServerTransport(httpx2.AsyncBaseTransport):
             raise OtherOrigin
         request.headers.update(self._headers)
         if request.method == "GET":
+            if SESSION_HEADER not in request.headers:  # servers of the earlier protocol send all answers in one stream
+                return await self.send(request, math.inf)
+            if EVENT_HEADER not in request.headers:
+                # A stream of what the server sends unasked. Nothing here needs it, and it could keep us busy.
+                return httpx2.Response(NOT_ALLOWED)
             await self.wait_for_stream()
-            return self.limited(await checked_transport().handle_async_request(request))
+            return await self.send(request, self._seconds)
         note_refusal(None)
         try:
-            response = await checked_transport().handle_async_request(request)
+            response = await self.send(request, self._seconds)
         except (RedirectRefused, RequestRefused, AnswerCompressed) as error:
             if not self.is_connected:
                 raise
             note_refusal(error)
             response = httpx2.Response(SERVER_ERROR)
         self.is_session_refused |= SESSION_HEADER in request.headers and response.status_code >= CLIENT_ERROR
-        return self.limited(response)
+        return response
 
-    def limited(self, response: httpx2.Response) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
+        """Return the response to a request, whose body is limited and may last these seconds.
+
+        Raise ReadTimeout if it does not begin in time.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            # The time limit of the client is one for each part, of which a server may send countless.
+            async with asyncio.timeout(self._seconds):
+                response = await checked_transport().handle_async_request(request)
+        except TimeoutError:
+            if not self.is_connected:
+                raise httpx2.ReadTimeout("The response is late.", request=request) from None
+            return httpx2.Response(SERVER_ERROR)
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = LimitedAnswer(response.stream, self)
+            response.stream = LimitedAnswer(response.stream, self, deadline)
         return response
 
     async def wait_for_stream(self) -> None:
@@ -260,20 +280,29 @@ async def check_response(response: httpx2.Response) -> httpx2.Response:
 
 
 class LimitedAnswer(httpx2.AsyncByteStream):
-    """The body of a response, up to MAX_ANSWER bytes and what its transport may still read."""
+    """The body of a response, up to MAX_ANSWER bytes and what its transport may still read, until a time."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, transport: ServerTransport) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, transport: ServerTransport, deadline: float) -> None:
         self._stream = stream
         self._transport = transport
+        self._deadline = deadline  # of the clock
         self._remaining = MAX_ANSWER
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
-            self._remaining -= len(part)
-            self._transport.remaining -= len(part)
+            length = max(len(part), MIN_PART)
+            self._remaining -= length
+            self._transport.remaining -= length
             if min(self._remaining, self._transport.remaining) < 0:
                 raise self.cut()
+            if time.monotonic() > self._deadline:
+                raise self.late()
             yield part
+
+    def late(self) -> Exception:
+        """Return the error of a response that lasts too long."""
+        message = "The response lasts too long."
+        return httpx2.StreamError(message) if self._transport.is_connected else httpx2.ReadTimeout(message)
 
     def cut(self) -> Exception:
         """Return the error with which reading stops."""

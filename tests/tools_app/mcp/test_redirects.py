@@ -159,7 +159,9 @@ def test_a_server_that_names_an_address_elsewhere_for_messages_gets_no_request_t
 def test_a_request_to_another_origin_is_not_sent(listener, loopback, origin):
     """The client library follows nothing there either. This holds also where a later release does."""
     server = listener(200)
-    transport = ServerTransport(f"http://127.0.0.1:{server.server_port}/mcp", {"Authorization": "Bearer hush"}, 1000)
+    transport = ServerTransport(
+        f"http://127.0.0.1:{server.server_port}/mcp", {"Authorization": "Bearer hush"}, 1000, 60
+    )
 
     async def send():
         async with httpx2.AsyncClient(transport=transport) as client:
