@@ -19,6 +19,8 @@ MESSAGE = "The team support needs at least one manager. Add another manager firs
 
 @pytest.fixture
 def manager(db):
+    """Return the only manager of a team, beside one of another team."""
+    member(Role.MANAGER, "sales")
     return member(Role.MANAGER, "support", username="mo")
 
 
@@ -50,6 +52,15 @@ def test_the_page_keeps_the_last_manager(manager, root, name, is_superuser):
     assert managers() == ["mo"]
 
 
+def test_the_last_manager_is_made_manager_again(manager):
+    url = reverse("account:member", args=[manager.memberships.get().pk])
+
+    answer = browser(manager).post(url, {"role": "manager"}, follow=True)
+
+    assert MESSAGE not in text(answer)
+    assert managers() == ["mo"]
+
+
 def test_an_inactive_manager_does_not_count(manager):
     other = MembershipFactory(user=UserFactory(is_active=False), owner_id="support", role=Role.MANAGER)
     client = browser(manager)
@@ -60,8 +71,17 @@ def test_an_inactive_manager_does_not_count(manager):
     assert managers() == ["mo"]
 
 
+def test_the_last_manager_of_the_shared_team_stays(db):
+    client = browser(member(Role.MANAGER, ""))
+    url = reverse("account:remove_member", args=[Membership.objects.get().pk])
+
+    for answer in (client.get(url), client.post(url, follow=True)):
+        assert "The team Shared needs at least one manager." in text(answer)
+
+
 def test_the_dialog_says_why_the_last_active_manager_cannot_be_removed(manager):
     MembershipFactory(user=UserFactory(is_active=False), owner_id="support", role=Role.MANAGER)
+    MembershipFactory(owner_id="support", role=Role.PUBLISHER)
 
     dialog = browser(manager).get(reverse("account:remove_member", args=[manager.memberships.get().pk]))
 
