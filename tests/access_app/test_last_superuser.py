@@ -35,6 +35,7 @@ def root():
 @pytest.mark.parametrize("name", RIGHTS)
 def test_the_last_superuser_cannot_give_up_a_right(root, name):
     UserFactory(is_superuser=True, is_staff=True, is_active=False)  # cannot sign in
+    UserFactory(is_superuser=True)  # cannot open the admin
 
     refused = save(browser(root), root, **without(name))
 
