@@ -11,6 +11,7 @@ from django.contrib.sessions.backends.db import SessionStore as PlainStore
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from access_app.authentication import is_known_sender
 from access_app.sessions import SessionStore
@@ -54,6 +55,22 @@ def test_signing_out_deletes_the_session(client):
 
     assert Session.objects.count() == 0
     assert status_with(key) == 302
+
+
+def test_an_expired_session_signs_nobody_in(client):
+    Session.objects.update(expire_date=timezone.now())
+
+    assert client.get("/").status_code == 302
+
+
+def test_a_key_that_a_browser_made_up_becomes_no_session():
+    session = SessionStore("x" * 32)
+
+    session["name"] = "ann"
+    session.save()
+
+    assert session.session_key != "x" * 32
+    assert SessionStore(session.session_key)["name"] == "ann"
 
 
 def test_the_migration_leaves_users_signed_in():
