@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from access_app.models import ApiKey
 from runs_app.events import stream_access, streams
@@ -41,6 +42,10 @@ def lose_key(user):
     user.api_key.revoke()
 
 
+def let_key_expire(user):
+    ApiKey.objects.filter(pk=user.api_key.pk).update(expires_at=timezone.now())
+
+
 def lose_account(user):
     User.objects.filter(pk=user.pk).update(is_active=False)
 
@@ -49,14 +54,14 @@ def lose_membership(user):
     user.memberships.all().delete()
 
 
-@pytest.mark.parametrize("lose", [lose_key, lose_account, lose_membership])
+@pytest.mark.parametrize("lose", [lose_key, let_key_expire, lose_account, lose_membership])
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_reader_who_loses_access_gets_no_further_event(lose, is_own, reader):
     """Former members may go on to read their own runs, but not the details that this stream sends."""
     run = RunFactory(agent=AgentFactory(owner_id="support"), **({"requested_by": reader} if is_own else {}))
     blocks = open_stream(run, reader)
 
-    lose(User.objects.get(pk=reader.pk) if lose is not lose_key else reader)
+    lose(User.objects.get(pk=reader.pk) if lose not in {lose_key, let_key_expire} else reader)
 
     assert [*blocks] == []
     assert streams.stream_slots.count_by_user.total() == 0
