@@ -25,8 +25,7 @@ def agent():
 @pytest.fixture
 def drafted(agent):
     """Return an agent with live version 3 and draft version 4."""
-    with change(publish=False):
-        save(agent, description="draft")
+    save_draft(agent)
     return agent
 
 
@@ -34,6 +33,11 @@ def save(agent, **fields):
     for name, value in fields.items():
         setattr(agent, name, value)
     agent.save()
+
+
+def save_draft(agent):
+    with change(publish=False):
+        save(agent, description="draft")
 
 
 def version(agent, number):
@@ -212,6 +216,25 @@ def test_saving_one_field_of_a_stale_instance_keeps_a_roll_back(agent):
     assert (live(agent)["description"], live(agent)["name"]) == ("1", "Porter")
 
 
+@pytest.mark.parametrize(
+    ("act", "description"),
+    [
+        (lambda agent: version(agent, 1).activate(), "1"),
+        (lambda agent: version(agent, 1).restore(), "1"),
+        (lambda agent: agent.activations.first().undo(), "2"),
+        (lambda agent: (save_draft(agent), version(agent, 4).remove()), "3"),
+        (lambda agent: (save_draft(agent), AgentVersion.objects.discard_draft(agent)), "3"),
+    ],
+    ids=["activate", "restore", "undo", "remove", "discard"],
+)
+def test_the_next_save_of_the_same_object_keeps_what_an_action_did(agent, act, description):
+    act(agent)
+
+    save(agent, name="Porter")
+
+    assert (live(agent)["description"], live(agent)["name"]) == (description, "Porter")
+
+
 # --- Restore
 
 
@@ -262,6 +285,7 @@ def test_a_manual_snapshot_equals_the_head_and_is_not_published(drafted):
         made = AgentVersion.objects.snapshot(drafted, pinned=True)
 
     assert pointers_of(drafted) == (5, 3, 5)
+    assert drafted.head_version == made
     assert made.snapshot_text == version(drafted, 4).snapshot_text
     assert (made.name, made.change_message, made.pinned) == ("Before the fair", "For safety", True)
     assert (made.based_on, made.changed_fields) == (4, [])

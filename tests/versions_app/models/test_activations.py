@@ -100,6 +100,13 @@ def test_undo_publishes_the_previous_live_version(agent):
     assert agent.activations.first().reason == "Rolled back to v1"
 
 
+def test_undo_records_the_message_of_its_change(agent):
+    with change(message="Wrong name"):
+        agent.activations.first().undo()
+
+    assert agent.activations.first().reason == "Wrong name"
+
+
 def test_undoing_twice_publishes_the_first_version_again(agent):
     agent.activations.first().undo()
     agent.activations.first().undo()
