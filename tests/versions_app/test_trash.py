@@ -64,14 +64,18 @@ def restore(agent_id="", **lookup):
     ids=["one", "a queryset"],
 )
 def test_a_deleted_agent_is_restored_whole(delete):
+    create_history("earlier")
     agent = create_history()
-    before = rows(agent.pk)
+    create_history("later")
+    before, others = rows(agent.pk), [rows("earlier"), rows("later")]
 
     delete(agent)
     assert rows("porter") == [[], [], [], []]
+    assert DeletedAgent.objects.get().version_count == len(before[1])
     restored = restore()
 
     assert rows("porter") == before
+    assert [rows("earlier"), rows("later")] == others
     assert restored.revision == agent.revision + 1
     assert not DeletedAgent.objects.exists()
     assert faults() == []
