@@ -38,6 +38,13 @@ def test_the_oldest_versions_over_the_limit_are_deleted():
     assert (job.result, job.done, job.total) == ({"removed": 3, "limit": 5}, 2, 2)
 
 
+def test_the_limit_of_the_settings_applies_without_another_one(settings):
+    agent = agent_with(5)
+    settings.AGENT_VERSION_LIMIT = 3
+
+    assert (prune().result, numbers(agent)) == ({"removed": 2, "limit": 3}, [3, 4, 5])
+
+
 def test_pinned_live_head_and_previously_live_versions_are_kept():
     agent = agent_with(8)
     agent.versions.filter(version_number=2).update(pinned=True)
