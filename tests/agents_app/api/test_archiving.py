@@ -89,6 +89,17 @@ def test_every_change_of_an_archived_agent_says_so(api, archived):
     assert api.get(agent_path()).body["revision"] == archived["revision"]
 
 
+def test_no_version_of_an_archived_agent_is_deleted(api):
+    first = api.create().body["activeVersionId"]
+    api.patch(agent_path(), {"name": "Second"})
+    api.post(ARCHIVE)
+
+    answer = api.delete(version_path(first))
+
+    assert (answer.status_code, answer.body["code"]) == (409, "archived")
+    assert api.get(version_path(first)).status_code == 200
+
+
 def test_an_archived_agent_can_be_duplicated_and_deleted(api, archived):
     duplicate = api.post(agent_path("concierge", "duplicate"), {"id": "copy"})
 

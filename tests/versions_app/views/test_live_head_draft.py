@@ -85,6 +85,16 @@ def test_a_restored_draft_that_was_published_is_not_taken_back(editor, publisher
     assert messages(response)[-1] == "v4 is no longer the draft. Nothing was changed."
 
 
+def test_a_restored_draft_is_not_taken_back_to_a_deleted_version(editor, drafted):
+    act(editor, "restore", drafted, 1, publish="no")
+    version(drafted, 4).remove()
+
+    response = act(editor, "take_back", drafted, 5)
+
+    assert agent_state(drafted) == (3, 5, [1, 2, 3, 5])
+    assert messages(response)[-1] == "v4 was deleted. Discard the draft to return to live."
+
+
 def test_a_draft_that_nobody_restored_is_not_taken_back(editor, drafted):
     act(editor, "take_back", drafted, 4)
 
