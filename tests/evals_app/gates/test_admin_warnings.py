@@ -41,6 +41,13 @@ def test_publishing_a_version_warns_before_and_after(client, agent):
     assert messages(answer) == ["Version 2 of concierge is live.", WARNING]
 
 
+def test_publishing_a_copy_of_the_live_version_warns_of_nothing(client, agent):
+    with change(publish=False):
+        copy = agent.versions.get(version_number=1).restore()
+
+    assert "needs 0.80" not in act(client, copy, "publish", confirmed="").content.decode()
+
+
 def test_publishing_drafts_warns_before_and_after(client, agent):
     page = choose_action(client, agent)
     answer = confirm(client, page)

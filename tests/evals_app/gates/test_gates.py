@@ -104,6 +104,7 @@ def test_an_ordinary_save_beside_a_draft_changes_the_draft(agent, draft):
     agent.refresh_from_db()
     assert (answer.status_code, live_number(agent)) == (200, 1)
     assert (agent.instructions, agent.description) == ("Two", "New")
+    assert answer.body["warnings"][-1]["message"] == f"Saved as a draft. {REASON.replace('2', '3', 1)}"
 
 
 def test_every_explicit_way_over_http_is_refused(agent, draft):
