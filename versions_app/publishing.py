@@ -90,7 +90,7 @@ def add_pointer_moves(
     if head is not None:
         write.set(head_version=head)
     update_index(row, indexed, write)
-    if live is not None and live != before:
+    if live is not None:
         write.insert(build_activation(row, before, live, reason, timestamp))
     for version in unsaved_versions(head, live):
         write.insert(version)
