@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     queues = options.queues.split(",")
     with loading_modules():
         # With threads, Celery does not notice lost tasks (`task_reject_on_worker_lost`). Leases in the database do.
-        worker = app.Worker(
+        worker = Worker(
             pool="threads", concurrency=options.threads, queues=queues, loglevel="INFO", quiet=True, **alone
         )
     if options.without_beat:
@@ -47,6 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         start_with_beat(worker)
     return int(worker.exitcode or 0)
+
+
+class Worker(app.Worker):  # type: ignore[name-defined]
+    """A Celery worker that stops at SIGHUP as at SIGTERM, or ignores it under `nohup`."""
+
+    def install_platform_tweaks(self, worker: Any) -> None:
+        is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        super().install_platform_tweaks(worker)
+        # Celery would execute this file again by its path, from which Python does not find the project.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.getsignal(signal.SIGTERM))
 
 
 def start_with_beat(worker: Any) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import psutil
@@ -140,12 +140,16 @@ WORKER = ("-m", "celery", "-A", "agentcms", "worker", "-P", "threads", "-c", "4"
 
 
 @contextlib.contextmanager
-def another_worker(copy: Served, command: tuple[str, ...] = WORKER) -> Iterator[subprocess.Popen]:
+def another_worker(
+    copy: Served, command: tuple[str, ...] = WORKER, preexec_fn: Callable[[], None] | None = None
+) -> Iterator[subprocess.Popen]:
     """Start a second worker beside the worker of the copy."""
     environment = {**copy.environment, "REDIS_URL": (copy.data_dir / "valkey.url").read_text()}
     log = copy.data_dir.with_name("second-worker.log")
     with log.open("wb") as out:
-        process = subprocess.Popen([sys.executable, *command], env=environment, cwd=PROJECT, stdout=out, stderr=out)
+        process = subprocess.Popen(
+            [sys.executable, *command], env=environment, cwd=PROJECT, stdout=out, stderr=out, preexec_fn=preexec_fn
+        )
     try:
         wait_until(lambda: " ready." in log.read_text(), 60, "the second worker")
         yield process

@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,7 +24,7 @@ from tests.operations.running_copy import (
     suspended,
     wait_for_jobs,
 )
-from tests.served import Served, wait_until
+from tests.served import Served, reset_sighup, wait_until
 from tests.served_accounts import serving_with_accounts
 
 AGENTS, VERSIONS, LIMIT = (6000, 7, 5) if DRILL else (1500, 7, 5)
@@ -195,3 +197,26 @@ def test_an_import_continues_after_its_worker_is_killed(copy, client):
     versions = rows(copy, "SELECT count(*), count(DISTINCT agent_id) FROM versions_app_agentversion")
     assert versions == [(RECORDS, RECORDS)]
     assert_consistent(copy)
+
+
+WITHOUT_BEAT = ("-m", "agentcms.server.worker", "--without-beat")
+
+
+def test_a_worker_stops_at_sighup(copy):
+    with another_worker(copy, WITHOUT_BEAT, preexec_fn=reset_sighup) as worker:
+        worker.send_signal(signal.SIGHUP)
+        exit_code = worker.wait(60)
+
+    assert exit_code == 0
+    assert "Traceback" not in copy.data_dir.with_name("second-worker.log").read_text()
+
+
+def test_a_worker_under_nohup_ignores_sighup(copy):
+    def ignore_sighup():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with another_worker(copy, WITHOUT_BEAT, preexec_fn=ignore_sighup) as worker:
+        status = Path(f"/proc/{worker.pid}/status").read_text()
+
+    ignored = int(re.search(r"^SigIgn:\s*(\w+)$", status, re.MULTILINE)[1], 16)
+    assert ignored & 1 << (signal.SIGHUP - 1)
