@@ -15,6 +15,7 @@ from agentcms.wire.json_types import JSONMapping
 from agents_app.configuration.background_tasks import background_choice
 from agents_app.configuration.schema import validate_config
 from agents_app.registry.entries import ApprovalPredicate, Entry, Kind, registry
+from agents_app.registry.functions import reject_bare_decorator
 
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 
@@ -54,7 +55,9 @@ def tool(
     `timeout_ms`, `max_retries` and `disposition` ("deferred", "awaited" or "foreground"). The results of an `ordered`
     tool are delivered in the order of the calls.
     """
-    # Checked here, so that a mistake stops the start of the server and not a run.
+    # Checked here, so that a mistake stops the start of the server and not a run. Python itself would let a misspelt
+    # `requires_approval` pass, and nobody would be asked.
+    reject_unknown_rules(approval)
     flags = EntryFlags(
         requires_approval=approval.get("requires_approval", False),
         approver=_approver_role(approval.get("approver", Role.EDITOR)),
@@ -66,6 +69,12 @@ def tool(
         ordered=ordered,
     )
     return _callable_registrar(Kind.TOOL, key, title, description, id, **flags)
+
+
+def reject_unknown_rules(rules: Mapping[str, object]) -> None:
+    """Raise TypeError for an option that tools do not have, as Python does for other functions."""
+    for name in rules.keys() - ApprovalRules.__annotations__.keys():
+        raise TypeError(f"tool() got an unexpected keyword argument '{name}'")
 
 
 def _approver_role(approver: str) -> str:
@@ -148,6 +157,8 @@ class EntryFlags(TypedDict, total=False):
 def _callable_registrar(
     kind: Kind, key: str, title: str, description: str, id: str, **flags: Unpack[EntryFlags]
 ) -> Callable[[Registered], Registered]:
+    reject_bare_decorator(key)
+
     def register(target: Registered) -> Registered:
         name = target.__name__
         registered: Any = target

@@ -15,6 +15,7 @@ def function_registrar(functions: dict[str, Any], key: str, noun: str) -> Callab
 
     It raises ImproperlyConfigured, which calls the function by `noun`, if another function has the key.
     """
+    reject_bare_decorator(key)
 
     def register(function: Function) -> Function:
         if functions.setdefault(key, function) is not function:
@@ -22,3 +23,10 @@ def function_registrar(functions: dict[str, Any], key: str, noun: str) -> Callab
         return function
 
     return register
+
+
+def reject_bare_decorator(key: object) -> None:
+    """Raise TypeError if the key is a function: a decorator without parentheses would register nothing."""
+    if callable(key):
+        name = getattr(key, "__name__", "")
+        raise TypeError(f"The decorator of {name} needs parentheses, such as @tool() or @stop_condition('{name}').")

@@ -35,3 +35,9 @@ def test_a_key_belongs_to_one_function(monkeypatch, register, functions, noun):
         register("taken")(second)
     assert str(error.value) == f"The {noun} 'taken' is registered twice. Give one of them another key."
     assert functions["taken"] is first
+
+
+@REGISTRARS
+def test_a_decorator_without_parentheses_is_an_error(register, functions, noun):
+    with pytest.raises(TypeError, match="The decorator of first needs parentheses"):
+        register(first)

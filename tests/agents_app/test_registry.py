@@ -47,6 +47,17 @@ def test_underscores_become_hyphens_in_the_key():
     assert registry.get(Kind.TOOL, "say-goodbye").title == "Say goodbye"
 
 
+def test_a_misspelt_rule_of_approvals_is_an_error():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'require_approval'"):
+        tool("refund", require_approval=True)
+
+
+@pytest.mark.parametrize("decorator", [tool, workflow, scorer, processor])
+def test_a_decorator_without_parentheses_is_an_error(decorator):
+    with pytest.raises(TypeError, match="The decorator of greet needs parentheses"):
+        decorator(greet)
+
+
 def test_an_entry_is_found_by_key_or_id():
     tool("hello", id="greeting")(greet)
     registry.add(Entry(Kind.TOOL, "greeting-card", "Card", id="hello"))
