@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -67,8 +67,17 @@ ACP_SECONDS = Histogram(
 )
 DROPPED_SPANS = Counter("agentcms_spans_dropped", "Spans of traces that were not exported.", ["reason"])
 RECALLS = Counter("agentcms_recalls", "Recalls of earlier messages by runs.", ["outcome"])
-RECALL_SECONDS = Histogram("agentcms_recall_seconds", "Time of a recall with its embedding.", buckets=BUCKETS)
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
+
+
+@cache
+def recall_seconds() -> Histogram:
+    """Return the histogram of recalls.
+
+    Without a label, it maps the file of this process as soon as it exists: on a full disk that kills a process which
+    has not called `reserve_files`.
+    """
+    return Histogram("agentcms_recall_seconds", "Time of a recall with its embedding.", buckets=BUCKETS)
 
 
 def count_created(counter: Counter, instance: Any, created: bool, raw: bool = False, **kwargs: Any) -> None:
@@ -121,7 +130,7 @@ def count_dropped_spans(count: int, reason: str, **kwargs: object) -> None:
 
 def count_recall(outcome: str, seconds: float, **kwargs: object) -> None:
     RECALLS.labels(outcome).inc()
-    RECALL_SECONDS.observe(seconds)
+    recall_seconds().observe(seconds)
 
 
 def connect_signals() -> None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from django.db import connection
 from django.test import Client
 
 from agentcms.observability import metrics
+from agentcms.server.processes import PROJECT
 from jobs_app import runner
 from jobs_app.models import Job
 from tests import postgres
@@ -198,3 +200,12 @@ def test_a_process_reserves_space_for_its_metrics(tmp_path, monkeypatch):
     taken = [path.stat().st_blocks * 512 for path in tmp_path.iterdir()]
     assert len(taken) == 2
     assert min(taken) >= metrics.FILE_SIZE
+
+
+def test_a_process_maps_no_file_for_metrics_before_it_has_reserved_space(tmp_path):
+    script = "import django; django.setup()"
+    variables = {"DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "agentcms.settings"}
+
+    subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env={**os.environ, **variables}, check=True)
+
+    assert [*(tmp_path / "metrics").iterdir()] == []
