@@ -6,6 +6,7 @@ import secrets
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -66,6 +67,18 @@ def read_url(name: str, *schemes: str) -> str:
     scheme, separator, rest = value.partition("://")
     if value and (not separator or not rest or scheme not in schemes):
         raise ImproperlyConfigured(f"{name} must begin with one of {', '.join(f'{name}://' for name in schemes)}.")
+    return value
+
+
+def read_server_url(name: str, *schemes: str) -> str:
+    """Return the variable as a URL of a server, like `read_url`, whose port is a number if it has one."""
+    value = read_url(name, *schemes)
+    try:
+        _ = urlsplit(value).port
+    except ValueError:  # a password with a slash looks like a port too
+        raise ImproperlyConfigured(
+            f"{name} must have a number as its port. Percent-encode special characters of its password: # is %23."
+        ) from None
     return value
 
 

@@ -4,7 +4,7 @@ from agentcms import environment
 from agentcms.db.database_settings import database_config
 from agentcms.settings.paths import DATA_DIR
 
-DATABASE_URL = environment.read_url("DATABASE_URL", "postgres", "postgresql", "sqlite")
+DATABASE_URL = environment.read_server_url("DATABASE_URL", "postgres", "postgresql", "sqlite")
 # As many as WEB_THREADS, so that requests do not wait for a connection. The check agentcms.W001 compares both.
 DATABASE_POOL_SIZE = environment.read_int("DATABASE_POOL_SIZE", 16, minimum=1)
 DATABASE_PREPARE = environment.read_bool("DATABASE_PREPARE", default=True)

@@ -5,7 +5,7 @@ from agentcms.schedule import beat_schedule
 from agentcms.settings.limits import MAX_DAYS
 from agentcms.settings.paths import DATA_DIR
 
-REDIS_URL = environment.read_url("REDIS_URL", "redis", "rediss", "unix") or environment.read_address_file(
+REDIS_URL = environment.read_server_url("REDIS_URL", "redis", "rediss", "unix") or environment.read_address_file(
     DATA_DIR / "valkey.url"
 )
 CACHES = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from agentcms import environment
 from agentcms.db.database_settings import database_config, limit_statements
 from agentcms.server.processes import PROJECT
 from tests.settings_file import evaluate_settings, settings_source
@@ -57,6 +58,35 @@ def test_a_data_folder_that_cannot_be_created_is_reported_in_one_sentence(tmp_pa
     )
 
 
+@pytest.mark.parametrize("folder", ["notes.txt", "notes.txt/var"])
+def test_a_data_folder_that_cannot_be_written_to_is_named_where_a_secret_is_set(tmp_path, folder):
+    (tmp_path / "notes.txt").touch()
+    variables = {"DATA_DIR": str(tmp_path / folder), "SECRET_KEY": "secret"}
+
+    assert_start_is_refused(manage(tmp_path, "check", **variables), f"DATA_DIR is {tmp_path / folder}, which")
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL"])
+@pytest.mark.parametrize("server", ["db:port", "root:hunter2/x@db", "root:hunter2#x@db", "root:hunter2[@db"])
+def test_a_url_without_a_readable_port_is_refused(monkeypatch, name, server):
+    scheme = {"DATABASE_URL": "postgres", "REDIS_URL": "redis"}[name]
+    monkeypatch.setenv(name, f"{scheme}://{server}/1")
+
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} must have a number as its port") as error:
+        environment.read_server_url(name, scheme)
+
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "postgres://u:p%23@db:5432/cms", "postgres://u@%2Frun%2Fpg/cms", "unix:///run/valkey.sock?db=1"]
+)
+def test_a_url_with_a_readable_port_or_none_is_accepted(monkeypatch, url):
+    monkeypatch.setenv("SERVER_URL", url)
+
+    assert environment.read_server_url("SERVER_URL", "postgres", "unix") == url
+
+
 def test_all_values_that_the_checks_refuse_are_named_at_once(tmp_path):
     values = {
         "ALLOWED_HOSTS": "https://cms.example.org",
@@ -101,6 +131,7 @@ BAD = {
     "read_choice": ["xml"],
     "read_choice_or_path": ["xml"],
     "read_json_file": ["/nowhere.json"],
+    "read_server_url": ["nowhere"],
     "read_url": ["nowhere"],
     "read_networks": ["10.0.0.300"],
     "read_rate": ["fast", "0/s"],
