@@ -72,14 +72,16 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> li
 @register("environment")
 def check_origins(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
     """Return an error for each text that no browser sends as an origin: it would match no request."""
+    refused = [("CORS_ORIGINS", origin) for origin in settings.CORS_ORIGINS if origin != "*" and not is_origin(origin)]
+    # Django itself names those without a scheme, and lets *. stand for all names of a host.
+    refused += [
+        ("CSRF_TRUSTED_ORIGINS", origin)
+        for origin in settings.CSRF_TRUSTED_ORIGINS
+        if "://" in origin and not is_origin(origin.replace("://*.", "://", 1))
+    ]
     return [
-        Error(
-            f"CORS_ORIGINS contains {origin!r}, which no browser sends.",
-            hint=ORIGIN_HINT,
-            id="agentcms.E004",
-        )
-        for origin in settings.CORS_ORIGINS
-        if origin != "*" and not is_origin(origin)
+        Error(f"{name} contains {origin!r}, which no browser sends.", hint=ORIGIN_HINT, id="agentcms.E004")
+        for name, origin in refused
     ]
 
 

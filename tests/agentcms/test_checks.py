@@ -71,6 +71,16 @@ def test_origins_that_no_browser_sends_are_refused(settings):
     assert "lower case" in errors[0].hint
 
 
+def test_trusted_origins_that_no_browser_sends_are_refused(settings):
+    sent = ["https://cms.example.org", "http://10.0.0.1:8000", "https://*.example.org"]
+    unsent = ["https://cms.example.org/", "https://CMS.example.org", "https://cms.example.org:443", "https://*"]
+    settings.CSRF_TRUSTED_ORIGINS = sent + unsent
+
+    assert [error.msg for error in check_origins(None)] == [
+        f"CSRF_TRUSTED_ORIGINS contains '{origin}', which no browser sends." for origin in unsent
+    ]
+
+
 def test_only_programs_of_acp_have_a_network(settings):
     settings.MCP_COMMANDS = {"one": COMMAND | {"network": "proxy"}}
     settings.ACP_COMMANDS = {"two": COMMAND | {"network": "proxy"}, "three": COMMAND | {"network": "host"}}
