@@ -20,7 +20,7 @@ from jobs_app.runner import enqueue, job_handler
 from runs_app.models import PendingCall
 
 WEBHOOK_JOB = "approval_webhook"
-WEBHOOK_TIMEOUT = 10.0  # seconds
+WEBHOOK_TIMEOUT = 10.0  # seconds until the status of the answer
 REQUESTED_EVENT, DECIDED_EVENT = "approval_requested", "approval_decided"
 PASSING_STATUSES = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 
@@ -116,6 +116,8 @@ async def _post(url: str, headers: dict[str, str], body: bytes) -> int:
 
     # No proxy of the environment: it would connect to addresses that nobody checked.
     client = httpx2.AsyncClient(transport=CheckedTransport(), timeout=WEBHOOK_TIMEOUT, trust_env=False)
+    # The limit of the client is one for each part of the answer, which a receiver could send without an end.
+    in_time = asyncio.timeout(WEBHOOK_TIMEOUT)
     # The body of the response is not read: it may be of any size.
-    async with client, client.stream("POST", url, headers=headers, content=body) as response:
+    async with in_time, client, client.stream("POST", url, headers=headers, content=body) as response:
         return response.status_code

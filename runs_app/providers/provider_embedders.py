@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EMBEDDING_TIMEOUT_SECONDS = 20  # seconds of a request; a run waits for less
+MAX_EMBEDDING_SECONDS = 60.0  # with the requests that the client repeats
 EMBEDDING_DIALECTS = (ModelProvider.Dialect.OPENAI, ModelProvider.Dialect.COMPATIBLE, ModelProvider.Dialect.GOOGLE)
 
 
@@ -76,9 +77,9 @@ class ProviderEmbedder:
 
         validate_url(self.provider.base_url)
         transport = CheckedTransport(limit_response)
-        async with create_async_httpx2_client(
-            timeout=Timeout(EMBEDDING_TIMEOUT_SECONDS), transport=transport
-        ) as client:
+        client = create_async_httpx2_client(timeout=Timeout(EMBEDDING_TIMEOUT_SECONDS), transport=transport)
+        # The limit of the client is one for each part of an answer, which a server could send without an end.
+        async with asyncio.timeout(MAX_EMBEDDING_SECONDS), client:
             model = build_embedding_model(self, client)
             result = await Embedder(model).embed([*texts], input_type=kind)
         return result.embeddings

@@ -1,9 +1,12 @@
 """The webhook of approvals: its signature, its jobs and its retries."""
 
+import contextlib
 import hashlib
 import hmac
+import itertools
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_network
 
@@ -16,6 +19,7 @@ from runs_app.approvals.approval_signals import approval_stored
 from runs_app.approvals.decisions import Decision, Verdict, decide_pending_call
 from runs_app.approvals.suspending import new_call, rule_columns, save_suspension
 from runs_app.models import PendingCall
+from runs_app.notices import webhook
 from tests.factories import member
 from tests.runs_app.factories import RefundCallFactory, RunFactory
 
@@ -84,6 +88,21 @@ def test_a_decision_is_sent_with_who_made_it(receiver):
         "declined",
         "maya",
     )
+
+
+def test_an_answer_without_an_end_is_given_up_in_time(receiver, monkeypatch):
+    def trickle(self):
+        with contextlib.suppress(OSError):
+            for part in itertools.chain([b"HTTP/1.1 204 "], itertools.repeat(b"x")):
+                self.wfile.write(part)
+                time.sleep(0.1)
+
+    monkeypatch.setattr(Receiver, "do_POST", trickle)
+    monkeypatch.setattr(webhook, "WEBHOOK_TIMEOUT", 0.5)
+
+    started = time.monotonic()
+    assert deliver(RefundCallFactory()).state == "running"  # beat sends the job again
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])

@@ -1,6 +1,8 @@
 """Embedders of model providers, against a server on this machine."""
 
 import json
+import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from threading import Thread
@@ -10,7 +12,7 @@ import pytest
 from django.db import connections
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder, find_embedder
-from runs_app.providers import cached_providers
+from runs_app.providers import cached_providers, provider_embedders
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +77,24 @@ def test_an_answer_without_numbers_is_a_failure(server, monkeypatch, vector):
 
     with pytest.raises(EmbedderFailed, match=r"returned no vector for a text|did not answer"):
         find_embedder("openai/any").embed(["One"], "query")
+
+
+def test_an_answer_without_an_end_is_given_up_in_time(server, monkeypatch):
+    def trickle(self):
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.1)
+
+    monkeypatch.setattr(EmbeddingServer, "do_POST", trickle)
+    monkeypatch.setattr(provider_embedders, "MAX_EMBEDDING_SECONDS", 0.5)
+
+    started = time.monotonic()
+    with pytest.raises(EmbedderFailed, match="did not answer"):
+        find_embedder("openai/any").embed(["One"], "query")
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.postgres_only
