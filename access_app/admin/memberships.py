@@ -18,12 +18,13 @@ from django.http import HttpRequest, HttpResponse
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
 from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
+from access_app.admin_base.staff_roles import staff_has_role
 from access_app.admin_base.team_fields import offer_teams
 from access_app.caller import Caller
 from access_app.forms.members import UNKNOWN_USERNAME_MESSAGE
 from access_app.members import gone_messages, lock_managed_teams, lock_teams, reject_loss_of_managers
 from access_app.models import Membership
-from access_app.permissions import has_role, has_role_somewhere
+from access_app.permissions import has_role
 from access_app.role import Role
 from access_app.teams import can_be_owner, managed_memberships
 
@@ -154,7 +155,7 @@ class MembershipAccessMixin(StaffAccessMixin):
     """A mixin that lets managers of an owner change its memberships."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return super().has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
+        return super().has_module_permission(request) and staff_has_role(request, Role.MANAGER)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         return managed_memberships(request.user).select_related("user")

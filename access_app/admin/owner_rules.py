@@ -12,8 +12,9 @@ from django.http import HttpRequest
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
 from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
+from access_app.admin_base.staff_roles import staff_has_role
 from access_app.admin_base.team_fields import offer_teams
-from access_app.permissions import has_role, has_role_everywhere, has_role_somewhere, owner_ids_for
+from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 
 
@@ -50,7 +51,7 @@ class OwnerRuleAdmin(TeamColumnMixin, LockedChangeMixin, StaffAccessMixin, admin
         if not self.has_module_permission(request):
             return False
         role = Role.MANAGER
-        return has_role_somewhere(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
+        return staff_has_role(request, role) if obj is None else has_role(request.user, role, obj.owner_id)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)

@@ -18,10 +18,10 @@ from django.http import HttpRequest, HttpResponse
 from access_app.admin.memberships import MembershipInline, TeamManagersMixin
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
+from access_app.admin_base.staff_roles import staff_has_role
 from access_app.forms.password import AccountPasswordForm, NewAccountForm
 from access_app.members import lock_teams, reject_loss_of_managers, reject_loss_of_superusers
 from access_app.models import Membership
-from access_app.permissions import has_role_somewhere
 from access_app.role import Role
 
 User = get_user_model()
@@ -104,7 +104,7 @@ class UserAccountAdmin(TeamManagersMixin, LockedChangeMixin, StaffAccessMixin, U
 
     def has_change_permission(self, request: HttpRequest, obj: AbstractUser | None = None) -> bool:
         # Other staff change only memberships in the teams that they manage.
-        return self.has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
+        return self.has_module_permission(request) and staff_has_role(request, Role.MANAGER)
 
     def get_readonly_fields(self, request: HttpRequest, obj: AbstractUser | None = None) -> Any:
         if request.user.is_superuser:

@@ -18,7 +18,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.text import smart_split, unescape_string_literal
 
-from access_app.permissions import has_role_somewhere
+from access_app.admin_base.staff_roles import staff_has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.text_conditions import MAX_SEARCH_WORDS, contains_text, like_ignores_case
 from agentcms.plural import pluralize
@@ -53,9 +53,7 @@ class CheckedListMixin:
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions whose role the user has in some team. Each checks the teams of its rows itself."""
         actions: dict[str, Any] = super().get_actions(request)  # type: ignore[misc]
-        # Each role once: several actions need the same one, and each question takes a query.
-        is_allowed = {role: has_role_somewhere(request.user, role) for role in {*self.action_roles.values()}}
-        forbidden = {name for name, role in self.action_roles.items() if not is_allowed[role]}
+        forbidden = {name for name, role in self.action_roles.items() if not staff_has_role(request, role)}
         return {name: action for name, action in actions.items() if name not in forbidden}
 
     def get_search_results(

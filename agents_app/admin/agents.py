@@ -19,7 +19,8 @@ from django.utils.safestring import SafeString
 from access_app.admin_base.concurrent_changes import CheckedAgainMixin
 from access_app.admin_base.lists import OwnerFilter, TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
-from access_app.permissions import effective_role, has_role, has_role_somewhere
+from access_app.admin_base.staff_roles import staff_has_role
+from access_app.permissions import effective_role, has_role
 from access_app.role import Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import MODEL_INPUTS, READ_ONLY_FIELDS, AgentAdminForm
@@ -168,7 +169,7 @@ class AgentAdmin(TeamColumnMixin, CheckedAgainMixin, StaffAccessMixin, AgentActi
         if not self.has_module_permission(request):
             return False
         if agent is None:
-            return has_role_somewhere(request.user, role)
+            return staff_has_role(request, role)
         return has_role(request.user, role, agent.owner_id)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:

@@ -13,7 +13,8 @@ from django.utils.html import format_html
 
 from access_app.admin_base.lists import TeamColumnMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
-from access_app.permissions import has_role, has_role_somewhere
+from access_app.admin_base.staff_roles import staff_has_role
+from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration.sub_agents import listed_agents, name_agents
 from knowledge_app.indexing.jobs import enqueue_reindexing
@@ -59,7 +60,7 @@ class KnowledgeBaseAdmin(TeamColumnMixin, StaffAccessMixin, admin.ModelAdmin):
         if not self.has_module_permission(request):
             return False
         if obj is None:
-            return has_role_somewhere(request.user, Role.PUBLISHER)
+            return staff_has_role(request, Role.PUBLISHER)
         return has_role(request.user, Role.PUBLISHER, obj.owner_id)
 
     def get_deleted_objects(self, objs: Iterable[KnowledgeBase], request: HttpRequest) -> Any:

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
 from access_app.admin_base.lists import TeamColumnMixin, WithoutBulkDeletionMixin
 from access_app.admin_base.staff_access import StaffAccessMixin
-from access_app.permissions import has_role_somewhere
+from access_app.admin_base.staff_roles import staff_has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.plural import pluralize
@@ -74,7 +74,7 @@ class McpServerAdmin(
         return McpServer.objects.for_user(request.user).without_definitions()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.has_module_permission(request) and has_role_somewhere(request.user, Role.MANAGER)
+        return self.has_module_permission(request) and staff_has_role(request, Role.MANAGER)
 
     def has_change_permission(self, request: HttpRequest, obj: McpServer | None = None) -> bool:
         return self.has_module_permission(request) and (obj is None or obj.editable_by(request.user))
