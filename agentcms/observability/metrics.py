@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -22,13 +23,14 @@ with suppress(OSError):  # `manage.py check` reports a folder that is not writab
     METRICS_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
-from prometheus_client import Counter, Histogram  # noqa: E402  reads the variable when it is imported
+from prometheus_client import Counter, Histogram, values  # noqa: E402  reads the variable when it is imported
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
 from agentcms.tracing.drop_signal import spans_dropped  # noqa: E402
 from memory_app.recall.recall_signal import messages_recalled  # noqa: E402
 from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.background.end_signal import task_ended  # noqa: E402
+from runs_app.engine.leases import host_name  # noqa: E402
 from runs_app.engine.run_ends import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
 from runs_app.response_cache.store import answer_looked_up  # noqa: E402
@@ -40,8 +42,17 @@ from versions_app.retention import pruned  # noqa: E402
 log = logging.getLogger(__name__)
 
 FILE_SIZE = 1 << 20  # the size that prometheus_client maps for each file
+MAX_SILENCE = 24 * 3600  # seconds without a change after which the file of another container is removed
 MEMORY_DIR = "/dev/shm"  # noqa: S108
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+
+
+def process_name() -> str:
+    """Return a name that no other process with this DATA_DIR has. The first process of each container has the ID 1."""
+    return f"{host_name()}.{os.getpid()}"
+
+
+values.ValueClass = values.MultiProcessValue(process_name)  # type: ignore[no-untyped-call]
 
 REQUESTS = Counter("agentcms_requests", "HTTP requests.", ["method", "route", "status"])
 REQUEST_SECONDS = Histogram("agentcms_request_seconds", "Response time.", ["method", "route"], buckets=BUCKETS)
@@ -158,7 +169,7 @@ def reserve_files() -> None:
     """
     try:
         for kind in ("counter", "histogram"):
-            with (METRICS_DIR / f"{kind}_{os.getpid()}.db").open("ab") as file:
+            with (METRICS_DIR / f"{kind}_{process_name()}.db").open("ab") as file:
                 os.posix_fallocate(file.fileno(), 0, FILE_SIZE)
     except OSError as reason:
         log.warning("This process counts in memory; /metrics does not include it: %s.", reason)
@@ -168,7 +179,14 @@ def reserve_files() -> None:
 def remove_files_of_dead_processes() -> None:
     """Remove the files of processes that no longer run. Called at start-up."""
     for path in METRICS_DIR.glob("*.db"):
-        # The name of a file ends with the ID of its process.
-        if not Path("/proc", path.stem.rpartition("_")[2]).exists():
-            with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
+            if not may_be_in_use(path):
                 path.unlink()
+
+
+def may_be_in_use(path: Path) -> bool:
+    """Return whether the process of a file runs, or may run in another container."""
+    host, _, process_id = path.stem.partition("_")[2].rpartition(".")
+    if host in ("", host_name()):  # earlier releases named no host
+        return Path("/proc", process_id).exists()
+    return time.time() - path.stat().st_mtime < MAX_SILENCE

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from datetime import timedelta
 from ipaddress import ip_network
 
@@ -14,6 +16,7 @@ from django.utils import timezone
 from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
+from agentcms.server.processes import PROJECT
 from agentcms.tracing import spans, tracer_provider
 from jobs_app.models import Heartbeat, Job, JobFile
 from memory_app.observational.jobs import OBSERVE_THREAD
@@ -255,9 +258,47 @@ def test_an_allowed_address_reads_metrics_unless_through_a_proxy(client, setting
 
 def test_a_start_removes_the_metrics_of_ended_processes(monkeypatch, tmp_path):
     monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
-    dead, living = tmp_path / "counter_999999999.db", tmp_path / f"counter_{os.getpid()}.db"
-    for process_id in (dead, living):
-        process_id.touch()
+    living = [tmp_path / f"counter_{name}.db" for name in (os.getpid(), metrics.process_name())]
+    dead = [tmp_path / f"counter_{host}999999999.db" for host in ("", f"{metrics.host_name()}.")]
+    for path in (*dead, *living):
+        path.touch()
+
+    metrics.remove_files_of_dead_processes()
+
+    assert sorted(tmp_path.iterdir()) == sorted(living)
+
+
+def test_processes_with_one_id_in_two_containers_have_files_of_their_own(monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    names = []
+    for host in ("web-1a2b", "worker-3c4d"):
+        monkeypatch.setattr(metrics, "host_name", lambda host=host: host)
+        names.append(metrics.process_name())
+
+    assert names == ["web-1a2b.1", "worker-3c4d.1"]
+
+
+def test_a_process_counts_in_the_file_of_its_name(tmp_path):
+    script = (
+        "import django; django.setup()\n"
+        "from agentcms.observability import metrics\n"
+        "metrics.CONFLICTS.labels(409).inc(); print(metrics.process_name())"
+    )
+    variables = {**os.environ, "DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "agentcms.settings"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=PROJECT, env=variables, capture_output=True, text=True, check=True
+    )
+
+    assert [path.name for path in (tmp_path / "metrics").iterdir()] == [f"counter_{done.stdout.strip()}.db"]
+
+
+def test_a_start_removes_the_metrics_of_other_containers_only_after_a_day(monkeypatch, tmp_path):
+    monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
+    silent, living = tmp_path / "counter_web-1a2b.1.db", tmp_path / "counter_worker_3c4d.1.db"
+    for path in (silent, living):
+        path.touch()
+    os.utime(silent, (0, 0))
 
     metrics.remove_files_of_dead_processes()
 
