@@ -69,6 +69,7 @@ ATTACKS = {
     "twice": lambda m: iter([json.dumps(honest(m)) + "\n", json.dumps(honest(m))]),
     "wrong-result": lambda m: reply(m, {"tools": 5, "content": "x", "protocolVersion": [], "capabilities": 1}),
     "no-base64": lambda m: reply(m, {"content": [{"type": "image", "data": "aaaaa", "mimeType": "image/png"}]}),
+    "other-version": lambda m: {**honest(m), "result": {**honest(m)["result"], "protocolVersion": "2099-01-01"}},
     "text-result": lambda m: reply(m, "done"),
     "error-huge": lambda m: {"jsonrpc": "2.0", "id": m["id"], "error": {"code": 1, "message": "x" * 1_000_000}},
     "error-bidi": lambda m: {"jsonrpc": "2.0", "id": m["id"], "error": {"code": 1, "message": "a\0b\u202ed"}},

@@ -47,6 +47,7 @@ from tools_app.mcp.errors import (
     REDIRECT_MESSAGE,
     REFUSED_MESSAGE,
     UNREACHABLE_MESSAGE,
+    VERSION_MESSAGE,
     AnswerCompressed,
     AnswerTooLarge,
     McpError,
@@ -66,9 +67,10 @@ MAX_LISTING_BYTES = 16 * 1024 * 1024  # of all pages of a list: a server could s
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
 
 LATE_CODES = (REQUEST_TIMEOUT, httpx2.codes.REQUEST_TIMEOUT)  # of a request, and of a connection
-# What the client library says of a first answer that did not come in time, and of a list without end. Neither has a
-# type of its own.
+# What the client library says of a first answer that did not come in time, of a list without end, and of a version of
+# the protocol that it does not know. None of them has a type of its own.
 LATE, ENDLESS = "Failed to initialize server session", "auto-pagination limit"
+OTHER_VERSION = "Unsupported protocol version"
 # What the client library says in place of a server that answers with a status of an error, or with a web page.
 NOT_FOUND, NO_ANSWER = "Not Found", ("Server returned an error response", "Unexpected content type")
 
@@ -216,6 +218,8 @@ def answer_error(server: Server, error: BaseException) -> McpError | None:
             return McpError(MCP_TIMEOUT_MESSAGE.format(title=server.title, seconds=server.connect_timeout))
         if is_runtime_error(inner, ENDLESS):
             return McpError(LARGE_MESSAGE.format(title=server.title))
+        if is_runtime_error(inner, OTHER_VERSION):
+            return McpError(VERSION_MESSAGE.format(title=server.title))
         if isinstance(inner, INVALID_ANSWER_ERRORS) or code == PARSE_ERROR:
             return McpError(INVALID_MESSAGE.format(title=server.title))
         if isinstance(inner, MCPError) and not is_lost_connection(inner):

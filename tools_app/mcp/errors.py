@@ -28,6 +28,7 @@ NOT_FOUND_MESSAGE = (
     "There is no MCP server at the URL of '{title}' (HTTP 404). Correct its path: that of many servers is /mcp."
 )
 INVALID_MESSAGE = "The MCP server '{title}' sent an invalid answer. Check that it is an MCP server, and its address."
+VERSION_MESSAGE = "The MCP server '{title}' uses a version of the protocol that is not supported. Update the server."
 PROGRAM_MESSAGE = "The program of the MCP server '{title}' could not be started, or it ended."
 
 

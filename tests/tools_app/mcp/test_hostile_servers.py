@@ -86,6 +86,17 @@ def test_every_invalid_answer_is_an_error_that_says_so(phase, hostile_url, loopb
     assert [name for name, text in texts.items() if "cannot be reached" in text] == []
 
 
+def test_a_server_of_another_version_of_the_protocol_says_so(hostile_url, loopback):
+    def row_of(name):
+        return McpServer(key=name, title="Office", url=f"{hostile_url}/{name}", connect_timeout=60, call_timeout=60)
+
+    results = attack_all(["init-other-version"], row_of)
+
+    assert str(results["init-other-version"]) == (
+        "The MCP server 'Office' uses a version of the protocol that is not supported. Update the server."
+    )
+
+
 def test_a_server_that_is_too_busy_to_accept_a_connection_is_late(loopback):
     with socket.socket() as listener, contextlib.ExitStack() as waiting:
         listener.bind(("127.0.0.1", 0))
