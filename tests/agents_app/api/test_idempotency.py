@@ -12,7 +12,7 @@ from agents_app.models import Agent, IdempotencyRecord
 from agents_app.tasks import expired_idempotency_records
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.concurrently import run_concurrently
-from tests.factories import api_key, member
+from tests.factories import AgentFactory, api_key, member
 
 BODY = {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL}
 VERSIONS = agent_path("concierge", "versions")
@@ -73,7 +73,8 @@ def test_permissions_are_checked_before_a_response_is_repeated():
         for path, body, key in ((AGENTS, BODY, "a"), (VERSIONS, {}, "b"))
     ] == [403, 403]
 
-    Membership.objects.all().delete()
+    Membership.objects.all().update(owner_id="bar")
+    AgentFactory(owner_id="bar")
     assert caller.post(VERSIONS, {}, Idempotency_Key="b").status_code == 404
 
 
@@ -132,7 +133,7 @@ def test_a_repeat_needs_the_role_for_the_owner_of_the_first_request():
     Membership.objects.create(user=user, owner_id="bar", role="publisher")
     caller = Caller(api_key(user))
     body = {**BODY, "ownerId": "kitchen"}
-    caller.post(AGENTS, body, Idempotency_Key="k")
+    assert [caller.post(AGENTS, body, Idempotency_Key="k").status_code for _ in range(2)] == [201, 201]
 
     Membership.objects.filter(owner_id="kitchen").update(role="viewer")
 
