@@ -4,6 +4,7 @@ import pytest
 
 from agents_app.models import Agent
 from tests.api_client import agent_path, version_path
+from tests.factories import AgentFactory
 from versions_app.models import AgentVersion
 
 
@@ -15,6 +16,13 @@ def agent(api):
 def change_owner():
     Agent.objects.get().change_owner("elsewhere")
     Agent.objects.get().change_owner("")
+
+
+def edit_another_agent():
+    """Make more and later versions than the agent under test has."""
+    other = AgentFactory()
+    for number in range(5):
+        other.edit({"name": f"Name {number}"})
 
 
 def discard_draft():
@@ -102,6 +110,7 @@ def test_a_412_has_the_etag_of_the_agent_with_its_warnings(api):
 
 def test_a_stale_write_is_refused_with_author_and_time(api, editor, agent):
     saved = editor.patch(agent_path(), {"name": "Two", "autoPublish": False})
+    edit_another_agent()
     version = agent.body["activeVersionId"]
 
     writes = (
@@ -140,6 +149,22 @@ def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, 
 
     expected = f"root saved version 2 at {saved['updatedAt']} and published it, changing name, description."
     assert answer.body["error"] == f"{expected} Your changes of name touch theirs. Read the agent and try again."
+
+
+def test_a_stale_write_after_a_save_by_code_names_the_system(api, agent):
+    Agent.objects.get().edit({"name": "Two"})
+
+    answer = api.delete(agent_path(), If_Match=agent.headers["ETag"])
+
+    assert answer.body["error"].startswith("The system saved version 2 at 20")
+
+
+def test_a_stale_write_after_archiving_names_who_archived(api, agent):
+    archived = api.post(agent_path("concierge", "archive")).body
+
+    answer = api.patch(agent_path(), {"name": "Two"}, If_Match=agent.headers["ETag"])
+
+    assert answer.body["error"].startswith(f"penny archived the agent at {archived['archivedAt']}.")
 
 
 @pytest.mark.parametrize("act", [change_owner, discard_draft], ids=lambda act: act.__name__)
@@ -194,6 +219,7 @@ def test_a_stale_edit_says_whether_it_touches_the_changes_since(api, options, th
     known = api.create("porter", instructions="1\n2\n3").headers["ETag"]
     api.patch(agent_path("porter"), {**theirs, **options})
     api.patch(agent_path("porter"), {**options, "tools": ["calculator"]})
+    edit_another_agent()
 
     answer = api.patch(agent_path("porter"), {**mine, **options}, If_Match=known)
 

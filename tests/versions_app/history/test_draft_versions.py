@@ -28,9 +28,26 @@ def expire_entries(**lookups):
     expired_activations().delete()
 
 
+def publish_five_versions():
+    """Create another agent, whose versions have the same numbers."""
+    agent = AgentFactory()
+    for name in ("Two", "Three", "Four", "Five"):
+        agent.edit({"name": name})
+
+
 def save_draft(agent, name):
     with change(publish=False):
         agent.edit({"name": name})
+
+
+def test_the_versions_of_a_draft_end_above_the_live_version_of_the_agent():
+    save_draft(AgentFactory(), "Two of another agent")
+    agent = AgentFactory()
+    agent.edit({"name": "Two"})
+    for name in ("Three", "Four"):
+        save_draft(agent, name)
+
+    assert draft_numbers(agent) == [4, 3]
 
 
 def test_a_version_that_a_remaining_entry_replaced_is_not_of_the_draft():
@@ -47,16 +64,18 @@ def test_a_version_that_a_remaining_entry_replaced_is_not_of_the_draft():
 
 
 def test_an_old_version_below_the_live_one_is_not_of_the_draft():
+    publish_five_versions()
     agent = AgentFactory()
     agent.edit({"name": "Two"})
     save_draft(agent, "Three")
     for name in ("Four", "Five"):
         with change(publish=True):
             agent.edit({"name": name})
+    publish_five_versions()
     write("versions_app_agentversion", agent, created_at=OLD)
     agent.refresh_from_db()
 
     expire_entries()
 
-    assert Activation.objects.count() == 1
+    assert agent.activations.count() == 1
     assert draft_numbers(agent) == [3]
