@@ -8,8 +8,9 @@ from django.db.models.functions import Concat
 from django.test.utils import isolate_apps
 
 from agentcms.ids import uuid7
+from agents_app.editing.archive_guard import AgentArchived
 from agents_app.models import Agent
-from tests.factories import AgentFactory
+from tests.factories import AgentFactory, archived_agent
 
 pytestmark = pytest.mark.django_db
 
@@ -139,13 +140,14 @@ def test_empty_update_fields_create_no_version():
 
 
 def test_a_field_accepts_a_database_expression():
-    agent = AgentFactory(name="Concierge")
+    agent, other = AgentFactory(name="Concierge"), AgentFactory(name="Porter")
 
     agent.name = Concat(F("name"), Value(" at night"))
     agent.save()
 
     assert agent.name == head(agent).snapshot["name"] == "Concierge at night"
     assert agent.versions.count() == 2
+    assert Agent.objects.get(pk=other.pk).name == "Porter"
 
 
 def test_a_computed_value_is_validated():
@@ -165,6 +167,23 @@ def test_a_new_agent_accepts_a_database_expression():
     agent.save()
 
     assert agent.name == agent.head_version.snapshot["name"] == "night porter"
+
+
+def test_a_computed_value_of_a_new_agent_is_validated():
+    with pytest.raises(ValidationError, match="blank"):
+        Agent(id="night", name=Concat(Value(" "), Value(" ")), instructions="", model=MODEL).save()
+
+    assert not Agent.objects.exists()
+
+
+def test_saving_an_archived_agent_is_refused():
+    agent = archived_agent("night")
+
+    agent.name = "Porter"
+    with pytest.raises(AgentArchived):
+        agent.save()
+
+    assert agent.versions.count() == 1
 
 
 def test_an_agent_with_deferred_fields_saves_the_loaded_ones():

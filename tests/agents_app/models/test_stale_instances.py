@@ -67,6 +67,27 @@ def test_saving_a_stale_instance_does_not_change_the_owner(agent, stale):
     assert row(agent).owner_id == "bar"
 
 
+def test_an_instance_that_changed_the_owner_does_not_take_back_a_later_change(agent, stale):
+    stale.owner_id = "bar"
+    stale.save()
+    agent.change_owner("cellar")
+
+    stale.name = "Porter"
+    stale.save()
+
+    assert row(agent).owner_id == "cellar"
+
+
+def test_an_owner_that_was_not_saved_yet_is_saved_later(agent):
+    agent.owner_id = "bar"
+    agent.save(update_fields=["name"])
+    assert row(agent).owner_id == "kitchen"
+
+    agent.save()
+
+    assert row(agent).owner_id == "bar"
+
+
 def test_saving_a_refreshed_stale_instance_does_not_change_the_owner(agent, stale):
     agent.change_owner("bar")
     stale.refresh_from_db()
