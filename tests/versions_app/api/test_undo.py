@@ -9,8 +9,12 @@ from versions_app.models import Activation
 
 @pytest.fixture(autouse=True)
 def _agent(api):
+    """Create an agent with two versions, and another one whose versions are newer."""
     api.create()
     api.patch(agent_path(), {"name": "Two"})
+    api.create("other")
+    for number in range(3):
+        api.patch(agent_path("other"), {"name": f"Name {number}"})
 
 
 ACTIVATIONS = agent_path("concierge", "activations")
@@ -59,7 +63,7 @@ def test_undo_of_the_first_activation_is_a_conflict(api):
 
 
 def test_undo_to_a_deleted_version_is_a_conflict(api):
-    version = Agent.objects.get().versions.get(version_number=1)
+    version = Agent.objects.get(pk="concierge").versions.get(version_number=1)
     api.delete(version_path(str(version.pk)))
 
     answer = api.post(UNDO)
@@ -77,11 +81,19 @@ def test_the_version_live_at_a_time_is_returned(api):
     assert early.status_code == 404
 
 
+def test_a_version_that_was_live_and_deleted_since_is_not_kept(api):
+    version = Agent.objects.get(pk="concierge").versions.get(version_number=1)
+    times = [entry["createdAt"] for entry in api.get(ACTIVATIONS).body["activations"]]
+    api.delete(version_path(str(version.pk)))
+
+    assert [api.get(f"{ACTIVATIONS}?at={time}").body["kept"] for time in times] == [True, False]
+
+
 def test_a_time_before_the_removed_entries_is_told_from_one_without_a_live_version(api):
     url = f"{ACTIVATIONS}?at=2001-01-01T00:00:00Z"
 
     never = api.get(url).body["error"]
-    Activation.objects.order_by("pk").first().delete()
+    Activation.objects.filter(agent="concierge").last().delete()
     oldest = api.get(ACTIVATIONS).body["activations"][0]
     removed = api.get(url)
 
