@@ -4,7 +4,7 @@ import pytest
 
 from agents_app.models import Agent
 from tests.api_client import Caller, agent_path, version_path
-from tests.factories import AgentFactory, api_key, member
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
 TRASH = "/api/stored/deleted-agents"
@@ -36,6 +36,35 @@ def test_a_deleted_agent_is_listed(api):
     assert list(values.values()) == ["concierge", "Second", "", 2, 2]
     assert entry["deletedBy"] == "penny"
     assert entry["removedAt"] > entry["deletedAt"]
+
+
+@pytest.mark.django_db
+def test_the_list_is_filtered_by_team_and_agent():
+    root = Caller(api_key(UserFactory(is_superuser=True)))
+    for agent_id, owner_id in (("one", ""), ("two", "support"), ("three", "support")):
+        AgentFactory(id=agent_id, owner_id=owner_id).delete()
+
+    listed = [
+        [entry["agentId"] for entry in root.get(f"{TRASH}?{query}").body["deletedAgents"]]
+        for query in ("ownerId=", "ownerId=support", "agentId=two", "ownerId=&agentId=two")
+    ]
+
+    assert listed == [["one"], ["three", "two"], ["two"], []]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_agent_with_the_id_is_restored_and_purged(manager, number):
+    entries = [deleted_agent(manager, agent_id)[1] for agent_id in ("one", "two")]
+    other = entries[1 - number]
+
+    assert manager.get(f"{TRASH}/{entries[number]['id']}").body == entries[number]
+    restored = manager.post(f"{TRASH}/{entries[number]['id']}/restore").body
+    assert (restored["id"], manager.get(TRASH).body["deletedAgents"]) == (entries[number]["agentId"], [other])
+
+    manager.delete(agent_path(restored["id"]))
+    again = manager.get(f"{TRASH}?agentId={restored['id']}").body["deletedAgents"][0]["id"]
+    assert manager.delete(f"{TRASH}/{again}").status_code == 200
+    assert manager.get(TRASH).body["deletedAgents"] == [other]
 
 
 def test_restoring_brings_back_the_same_versions(api):
