@@ -169,8 +169,11 @@ def test_the_file_and_report_of_an_old_job_are_deleted(django_capture_on_commit_
 def test_an_old_export_that_was_requested_again_is_kept():
     job = Job.objects.create(kind="export_agents", state="done", finished_at=days_ago(31))
     JobFile.objects.create(job=job, name="again.jsonl", size=2)
+    ReportRow.objects.create(job=job, number=0, action="create", content={})
 
-    assert clean()["jobs"] == 0
+    removed = clean()
+
+    assert (removed["jobs"], removed["job reports"]) == (0, 0)
 
 
 def test_a_temporary_file_that_an_upload_moves_at_this_moment_is_left_out(monkeypatch):

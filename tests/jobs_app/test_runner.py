@@ -259,6 +259,7 @@ def test_late_jobs_can_be_queried(counting_job):
     stored(state="done", created_at=expire_lease(600))
 
     assert set(Job.objects.late()) == {waits, died}
+    assert {job for job in Job.objects.all() if job.is_late} == {waits, died}
 
 
 def test_a_requeued_job_continues_at_its_cursor(counting_job):
@@ -268,6 +269,25 @@ def test_a_requeued_job_continues_at_its_cursor(counting_job):
 
     job = runner.run_claimed(str(job.pk))
     assert (job.state, job.attempts, job.cursor, job.error) == ("done", 1, {"after": 7}, "")
+
+
+def test_a_requeued_job_waits_like_a_new_one(counting_job):
+    job = stored(state="failed", created_at=expire_lease(600), finished_at=timezone.now())
+
+    job.requeue()
+
+    job.refresh_from_db()
+    assert (job.state, job.finished_at, job.is_late) == ("queued", None, False)
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "done"])
+def test_a_job_that_has_not_failed_is_not_requeued(counting_job, state):
+    job = stored(state=state, attempts=1)
+
+    job.requeue()
+
+    job.refresh_from_db()
+    assert (job.state, job.attempts) == (state, 1)
 
 
 PASSING = [OperationalError("server closed the connection"), InterfaceError("closed"), OSError(errno.ENOSPC, "full")]
