@@ -72,9 +72,9 @@ def key_of(kind, owner):
         return api_key(owner, realm_owner=OWNER, resource="bob")
     if kind == "own realm of the user":
         return api_key(owner)
-    if kind == "realm of another team":
+    if kind in ("realm of another team", "same resource of another team"):
         Membership.objects.create(user=owner, owner_id="sales", role="editor")
-        return api_key(owner, realm_owner="sales")
+        return api_key(owner, realm_owner="sales", resource="alice" if "same resource" in kind else "")
     if kind == "removed editor":
         user = member("editor", OWNER)
         Membership.objects.filter(user=user).delete()
@@ -93,6 +93,7 @@ STRANGERS = [
     "other resource",
     "own realm of the user",
     "realm of another team",
+    "same resource of another team",
     "removed editor",
     "cut key",
     "removed participant",

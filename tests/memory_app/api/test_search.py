@@ -2,6 +2,7 @@
 
 import json
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -113,6 +114,16 @@ def test_an_agent_without_semantic_recall_is_searched_by_words(caller, editor, t
     assert [len(result["context"][name]) for name in ("before", "after")] == [2, 0]
     assert search(caller, "colour", resourceId="alice")["searchType"] == "text"
     assert search(caller, "colour", resourceId="alice", agentId=agent.pk)["count"] == 2
+
+
+def test_words_are_searched_in_the_own_threads_of_the_resource_only(caller, editor, agent):
+    columns = {"agent": agent, "agent_key": agent.pk}
+    plain = add_thread(editor, "plain", texts=TEXTS, **columns)
+    add_thread(editor, "of-bob", "bob", texts=TEXTS, **columns)
+    add_thread(editor, "of-sub-agent", texts=TEXTS, parent=plain, **columns)
+    add_thread(editor, "of-experiment", texts=TEXTS, experiment_id=uuid4(), **columns)
+
+    assert search(caller, "colour", resourceId="alice", agentId=agent.pk)["count"] == 1
 
 
 def test_who_left_the_team_uses_no_embedder_of_its_agent(caller, editor, thread):
