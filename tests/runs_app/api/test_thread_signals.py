@@ -375,7 +375,18 @@ def test_the_stream_of_a_removed_participant_ends_before_what_comes_next(caller,
     assert b"Late" not in b"".join(stream.streaming_content)
 
 
-@pytest.mark.parametrize("loss", ["membership", "role", "key", "account"])
+def test_the_stream_of_a_key_for_end_users_sends_what_comes_next(caller, editor, agent):
+    served, sender = (Caller(api_key(member("editor", OWNER), realm_owner=OWNER)) for _ in range(2))
+    served.post("/api/memory/threads?agentId=concierge", TARGET)
+    stream = subscribe(served, TARGET)
+
+    sender.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
+
+    assert any(b"Late" in block for block in stream.streaming_content)
+    stream.close()
+
+
+@pytest.mark.parametrize("loss", ["membership", "role", "key", "role of the key", "account"])
 def test_the_stream_of_a_caller_without_access_ends_before_what_comes_next(loss, caller, editor, agent):
     service = member("editor", OWNER)
     key, token = ApiKey.objects.issue(service, realm_owner=OWNER)
@@ -390,6 +401,8 @@ def test_the_stream_of_a_caller_without_access_ends_before_what_comes_next(loss,
         service.memberships.update(role="viewer")
     elif loss == "key":
         key.revoke()
+    elif loss == "role of the key":
+        ApiKey.objects.filter(pk=key.pk).update(role="viewer")
     else:
         User.objects.filter(pk=service.pk).update(is_active=False)
     sent = sender.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
