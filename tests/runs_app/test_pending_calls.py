@@ -4,9 +4,12 @@ import uuid
 
 import pytest
 
-from access_app.models import Membership
+from access_app.models import ApiKey, Membership
 from access_app.role import Role
+from memory_app.models import Participant, Thread
 from runs_app.models import PendingCall
+from tests.factories import AgentFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +48,32 @@ def test_viewers_read_calls_of_their_own_runs_and_do_not_decide_them(people):
 
     assert may_decide(people, call) == {Role.PUBLISHER, Role.MANAGER}
     assert may_read(people, call) == {Role.VIEWER, Role.PUBLISHER, Role.MANAGER}
+
+
+def test_a_key_for_end_users_reads_the_calls_that_it_asked_for_in_their_realm(people):
+    editor = people[Role.EDITOR]
+    own = wait(editor, realm_owner="support")
+    wait(people[Role.MANAGER], realm_owner="support")
+    wait(editor)
+    wait(editor, realm_owner="support", owner_id="sales")  # its agent has moved
+    editor.api_key = ApiKey.objects.issue(editor, realm_owner="support")[0]
+
+    assert [*PendingCall.objects.for_user(editor)] == [own]
+
+    editor.memberships.update(role=Role.VIEWER)
+    assert not PendingCall.objects.for_user(editor).exists()
+
+
+def test_editors_read_calls_of_end_users_in_threads_that_they_joined(people):
+    editor, agent = people[Role.EDITOR], AgentFactory(owner_id="support")
+    thread = Thread.objects.create(key="t", realm="osupport", agent=agent)
+    run = RunFactory(agent=agent, thread=thread, requested_by=editor, realm_owner="support", suspended=True, chunks=[])
+    call = PendingCallFactory(run=run)
+    assert may_read(people, call) == {Role.PUBLISHER, Role.MANAGER}
+
+    Participant.objects.create(thread=thread, user=editor, name="Ed")
+
+    assert may_read(people, call) == {Role.EDITOR, Role.PUBLISHER, Role.MANAGER}
 
 
 def test_a_tool_can_demand_a_higher_role(people):
