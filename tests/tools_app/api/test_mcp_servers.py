@@ -6,6 +6,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
+from access_app.models import Membership
 from access_app.role import Role
 from agentcms.logs import FaultFilter
 from jobs_app.models import Job
@@ -198,6 +199,7 @@ def test_only_managers_change_servers_and_only_staff_the_shared_ones(office):
 
 
 def test_tools_are_listed_and_a_change_is_accepted_by_its_hash(manager, office):
+    McpServer.objects.create(key="attic", title="Attic", url=URL, owner_id="support")
     store_listing(office.pk, listing(add="Add more."))
 
     tool = manager.get("/api/mcp/office/tools/add").body
@@ -211,6 +213,7 @@ def test_tools_are_listed_and_a_change_is_accepted_by_its_hash(manager, office):
     assert accepted.body["changedTools"] == []
     assert [item["isAccepted"] for item in manager.get("/api/mcp/office/tools").body["tools"]] == [True]
     assert manager.post("/api/mcp/office/tools/add/accept", {}).status_code == 400
+    assert manager.get("/api/mcp/office/tools/none").status_code == 404
 
 
 def test_the_list_of_tools_reads_each_definition_once(manager, monkeypatch):
@@ -251,6 +254,15 @@ def test_an_editor_calls_a_tool(http_server):
     assert (gone.status_code, Job.objects.count()) == (424, jobs + 1)  # the tools are listed again
     assert (dangerous.status_code, dangerous.body["code"]) == (409, "approval_required")
     assert invalid.status_code == 400
+
+
+def test_an_editor_of_another_team_calls_no_tool(office):
+    viewer = member(Role.VIEWER, "support")
+    Membership.objects.create(user=viewer, owner_id="legal", role=Role.EDITOR)
+
+    answer = Caller(api_key(viewer)).post("/api/mcp/office/tools/add/execute", {"data": {}})
+
+    assert (answer.status_code, answer.body["code"]) == (403, "forbidden")
 
 
 def test_a_result_may_have_256_kb_in_any_alphabet(http_server):
