@@ -195,13 +195,18 @@ def test_a_key_for_one_resource_is_refused_on_writes_and_ignores_other_names_on_
 
 
 def test_a_key_for_one_resource_reads_the_runs_of_that_resource(service, owner):
-    alice, bob = (ApiKey.objects.issue(owner, realm_owner=OWNER, resource=name) for name in ("alice", "bob"))
-    owner.api_key = bob[0]
-    run = RunFactory(requested_by=owner, resource=get_or_create_resource(memory_caller(owner), "bob"))
+    Membership.objects.create(user=owner, owner_id="sales", role="editor")
+    names = (("sales", "bob"), (OWNER, "alice"), (OWNER, "bob"))
+    keys = [ApiKey.objects.issue(owner, realm_owner=team, resource=name) for team, name in names]
+    for owner.api_key, _ in keys[::2]:
+        resource = get_or_create_resource(memory_caller(owner), "bob")
+        run = RunFactory(requested_by=owner, resource=resource)
+    RunFactory(requested_by=member("editor", OWNER), resource=resource)  # of another service
+    _, alice, bob = keys
 
     assert Caller(alice[1]).get(f"/api/runs/{run.pk}").status_code == 404
     assert Caller(alice[1]).get("/api/runs").body["total"] == 0
-    assert Caller(bob[1]).get("/api/runs").body["total"] == 1
+    assert [entry["id"] for entry in Caller(bob[1]).get("/api/runs").body["runs"]] == [str(run.pk)]
 
 
 @pytest.mark.usefixtures("idle_engine")

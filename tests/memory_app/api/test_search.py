@@ -152,6 +152,14 @@ def test_another_realm_or_resource_finds_nothing(caller, thread, recaller):
     assert search(caller, resourceId="bob", agentId="recaller")["results"] == []
 
 
+def test_each_thread_and_resource_recalls_its_own_messages(caller, editor, thread, recaller):
+    other = add_thread(editor, "of-bob", "bob", [("user", "The bus is late.")], agent=recaller, agent_key=recaller.pk)
+    runner.run_now(INDEX_MESSAGES, {"thread": other.pk, "embedder": LOCAL})
+
+    for query in ({"threadId": "of-bob"}, {"resourceId": "bob", "agentId": "recaller"}):
+        assert [result["threadId"] for result in search(caller, **query)["results"]] == ["of-bob"], query
+
+
 def test_the_page_of_a_thread_shows_what_it_would_recall(editor, thread):
     page = browser(editor).get(f"/threads/t?recall={QUESTION}").content.decode()
 

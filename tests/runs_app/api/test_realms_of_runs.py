@@ -63,6 +63,7 @@ def test_runs_of_a_service_and_of_its_user_are_apart(service, user):
     of_user = {ask(plain), ask(plain, **ALICE)}
 
     assert (runs_seen_by(service), runs_seen_by(plain)) == (of_service, of_user)
+    assert runs_seen_by(Caller(api_key(member("editor", OWNER), realm_owner=OWNER))) == set()
     assert {plain.get(f"/api/runs/{run}").status_code for run in of_service} == {404}
     assert {service.get(f"/api/runs/{run}").status_code for run in of_user} == {404}
     assert runs_seen_by(Caller(api_key(member("publisher", OWNER)))) == of_service | of_user
@@ -77,6 +78,8 @@ def test_the_runs_of_sub_agents_and_woken_runs_are_of_the_same_realm(service, us
     assert [parent.children.get().realm_owner, woken.realm_owner] == [OWNER, OWNER]
     assert runs_seen_by(Caller(api_key(user))) == set()
     assert runs_seen_by(service) == {str(run) for run in (parent.pk, parent.children.get().pk, woken.pk)}
+    parent.children.update(owner_id="sales")
+    assert runs_seen_by(service) == {str(parent.pk), str(woken.pk)}
 
 
 def test_a_participant_reads_the_run_for_which_it_asked_until_leaving_the_thread(service):
