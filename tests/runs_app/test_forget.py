@@ -104,6 +104,40 @@ def tool_result(text):
     return {"type": "tool-result", "payload": {"result": text}}
 
 
+def rows_of_others(realm):
+    """Return the rows that a deletion of "alice" in this realm must not touch."""
+    alice = {"resource__realm": realm, "resource__key": "alice"}
+    threads = Thread.objects.exclude(**alice)
+    queries = (
+        Resource.objects.exclude(realm=realm, key="alice"),
+        threads,
+        Message.objects.filter(thread__in=threads),
+        AgentRun.objects.exclude(**alice),
+        Job.objects.filter(kind=forgetting.EXPORT_RESOURCE),
+        LogEntry.objects.all(),
+    )
+    return [[*query.order_by("pk").values()] for query in queries]
+
+
+def test_other_resources_and_an_equal_one_of_another_realm_keep_everything(realm):
+    other = member("editor")
+    thread = add_thread(other, "t-alice", "alice", [("user", SECRET)])
+    RunFactory(requested_by=other, thread=thread, resource=thread.resource, output=SECRET)
+    for at, key in ((thread.realm, "alice"), (realm, "bob")):
+        parameters = {"realm": at, "resource": key}
+        Job.objects.create(kind=forgetting.EXPORT_RESOURCE, parameters=parameters, state=Job.State.DONE)
+    LogEntry.objects.log_actions(other.pk, [thread, thread.resource], CHANGE)
+    LogEntry.objects.log_actions(
+        other.pk, [AgentFactory(id=f"{Thread.objects.get(realm=realm, key='t-alice').pk}")], 2
+    )
+    before = rows_of_others(realm)
+
+    runner.run_now(forgetting.FORGET, {"realm": realm, "resource": "alice"})
+
+    assert rows_of_others(realm) == before
+    assert not Thread.objects.filter(realm=realm, resource_key="alice").exists()
+
+
 def test_the_long_columns_of_what_is_deleted_are_not_read(realm):
     keys = [*Message.objects.filter(thread__key="t-alice").values_list("pk", flat=True)]
     runs = [*AgentRun.objects.filter(resource__key="alice").values_list("pk", flat=True)]
