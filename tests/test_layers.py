@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -288,6 +289,14 @@ def routed_modules(app: str) -> set[str]:
     """Return the modules of an app to whose views its `urls` modules lead."""
     urls = [path for path in module_files(app) if path.stem.startswith("urls")]
     return {name for path in urls for name in our_imports(path) if not name.rpartition(".")[2].startswith("urls")}
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_modules_of_models_and_admin_pages_are_imported(app):
+    """Without the import of its package, Django finds no model or page in a new module, and reports nothing."""
+    names = {module_name(path) for path in module_files(app) if path.parent.name in ("models", "admin")}
+
+    assert names - sys.modules.keys() == set()
 
 
 def test_modules_of_views_are_imported_by_urls_alone():
