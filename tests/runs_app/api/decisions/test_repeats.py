@@ -7,6 +7,7 @@ from runs_app.api import decisions
 from runs_app.approvals import resuming
 from runs_app.models import AgentRun, PendingCall
 from tests.runs_app.api.decisions.conftest import GENERATES, STREAMS, AskingAgainRunner, body_for, chunks
+from tests.runs_app.factories import PendingCallFactory
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +65,14 @@ def test_another_decision_with_the_same_key_is_refused(editor, run, call):
         answer = post(editor, route, body)
         assert (answer.status_code, answer.json()["code"]) == (422, "key_reused")
     assert states() == ["approved", "open"]
+
+
+def test_a_key_is_stored_with_the_call_that_it_decided_only(editor, run, call):
+    PendingCallFactory()
+
+    chunks(post(editor, "approve-tool-call", body_for("", run)))
+
+    assert [*PendingCall.objects.exclude(message_key=None)] == [call]
 
 
 def test_a_decision_with_another_key_decides_the_next_call(editor, run, call):
