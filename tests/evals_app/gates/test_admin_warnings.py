@@ -77,6 +77,22 @@ def test_a_refused_version_cannot_be_published_from_its_question(client, agent):
     assert refusal in act(client, draft, "publish", confirmed="").content.decode()
 
 
+def test_the_question_names_the_gates_of_the_team_of_each_draft(client, agent):
+    agent.gates.all().delete()
+    other = AgentFactory(owner_id="sales", instructions="One")
+    with change(publish=False):
+        other.edit({"instructions": "Two"})
+    for owner_id, minimum in (("", 0.7), ("sales", 0.9)):
+        ReleaseGate.objects.create(
+            owner_id=owner_id, dataset_id="support", scorer="exact", minimum=minimum, mode=ReleaseGate.Mode.WARN
+        )
+
+    page, both = (choose_action(client, *agents).content.decode() for agents in ([agent], [agent, other]))
+
+    assert [page.count(text) for text in ("needs 0.70", "needs 0.90")] == [1, 0]
+    assert [both.count(text) for text in ("needs 0.70", "needs 0.90")] == [1, 1]
+
+
 def test_drafts_that_are_all_refused_cannot_be_published_from_their_question(client, agent):
     refusal = 'disabled title="Release gates are not met."'
     assert refusal not in choose_action(client, agent).content.decode()

@@ -134,6 +134,7 @@ def test_a_detour_through_the_trash_keeps_the_gates(agent, restore, agent_id):
 
 def test_an_agent_whose_gate_lost_its_dataset_is_restored_with_another_one(agent, restore):
     Dataset.objects.all().delete()
+    make_dataset(pk="other")
 
     refused = restore()
     make_dataset("One")
