@@ -82,14 +82,9 @@ class Evidence:
     """The experiments that the gates of an agent look at for a version, read once for all of them."""
 
     def __init__(self, checked: CheckedVersion, rows: SharedEvidence) -> None:
-        agent, version, gates = checked
-        self.version_hash, self.live_hash = version.snapshot_hash, live_hash_of(checked)
-        hashes, datasets = {self.version_hash, self.live_hash}, {gate.dataset_id for gate in gates}
-        self.experiments = [
-            row
-            for row in rows.experiments.get(agent.pk, ())
-            if row.snapshot_hash in hashes and row.dataset_id in datasets
-        ]
+        agent = checked.agent
+        self.version_hash, self.live_hash = checked.version.snapshot_hash, live_hash_of(checked)
+        self.experiments = rows.experiments.get(agent.pk, ())
         owners = usable_owners(agent.owner_id)
         self.live_sub_agents = {key: live for key, (owner, live) in rows.live_versions.items() if owner in owners}
         self.live_scorers = rows.live_scorers
