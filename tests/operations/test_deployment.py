@@ -81,10 +81,13 @@ def test_the_scheduler_writes_no_banner_into_its_log():
     assert start("beat").stdout == "-m celery --quiet -A agentcms beat --pidfile= --loglevel INFO\n"
 
 
-def as_service(tmp_path, *arguments: str) -> subprocess.CompletedProcess[str]:
+VARIABLES = "# a comment\n\nSTORAGE_URL=s3://bucket?endpoint=https://s3&region=$A\nQUOTED='one two'\nLAST=3"
+
+
+def as_service(tmp_path, *arguments: str, content: str = VARIABLES) -> subprocess.CompletedProcess[str]:
     """Run a command with the variables of a file, as this user."""
     file = tmp_path / "agentcms.env"
-    file.write_text("# a comment\n\nSTORAGE_URL=s3://bucket?endpoint=https://s3&region=$A\nQUOTED='one two'\nLAST=3")
+    file.write_bytes(content.encode())
     variables = {"PATH": os.environ["PATH"], "ENV_FILE": str(file), "RUN_AS": getpass.getuser()}
     return subprocess.run([DEPLOY / "as-service", *arguments], env=variables, cwd="/", capture_output=True, text=True)
 
@@ -94,6 +97,22 @@ def test_a_command_gets_the_variables_of_the_services(tmp_path):
 
     assert done.stderr == ""
     assert done.stdout.splitlines() == [str(PROJECT), "s3://bucket?endpoint=https://s3&region=$A", "one two", "3"]
+
+
+def test_white_space_around_variables_is_ignored_as_by_systemd(tmp_path):
+    content = "  FIRST=1 \r\n \t\nSECOND = ' 2 ' \n  # THIRD=3\n"
+
+    done = as_service(tmp_path, "sh", "-c", 'echo "$FIRST,$SECOND,$THIRD."', content=content)
+
+    assert (done.stdout, done.stderr) == ("1, 2 ,.\n", "")
+
+
+@pytest.mark.parametrize("line", ["export SECRET_KEY=hunter2", "hunter2", "=hunter2", "1ST=hunter2"])
+def test_a_line_that_sets_no_variable_is_named_without_its_text(tmp_path, line):
+    done = as_service(tmp_path, "sh", "-c", 'echo "$LAST"', content=f"LAST=3\n{line}\n")
+
+    assert done.stdout == "3\n"
+    assert done.stderr == f"{tmp_path}/agentcms.env, line 2: ignored, as by systemd. Write NAME=value.\n"
 
 
 def test_a_command_of_the_services_must_be_given(tmp_path):
