@@ -34,7 +34,10 @@ def request(**call):
 
 ATTACKS = {
     "noise": lambda: [send(text) for text in ("no json", "[]", "null", '"x"', "{", "\ud800", "1" * 5000)],
-    "wrong-ids": lambda: [send({"jsonrpc": "2.0", "id": number, "result": {}}) for number in (77, None, "x", -1, 1.5)],
+    "wrong-ids": lambda: [
+        send({"jsonrpc": "2.0", "id": number, "result": {}}) for number in (77, None, "x", -1, 1.5, [], {})
+    ],
+    "wrong-methods": lambda: [send({"jsonrpc": "2.0", "id": 9, "method": method}) for method in (5, [], {}, True)],
     "no-update": lambda: [
         update(sessionUpdate=kind) for kind in ("agent_message_chunk", "plan", "tool_call", "x", "")
     ],
@@ -58,8 +61,14 @@ ATTACKS = {
     "other-files": lambda: [
         ask(READ, path=path) for path in ("/etc/passwd", "../x", "a\0b", "\ud800", "", "x" * 5000, "a/" * 3000)
     ],
+    "metadata": lambda: [
+        ask(method, **params, _meta={name: 5})
+        for method, params in ((READ, {"path": "x"}), (WRITE, {"path": "x", "content": "x"}))
+        for name in ("path", "content", "session_id", "line")
+    ],
     "other-writes": lambda: [ask(WRITE, path=path, content="x") for path in ("/etc/x", "../x", "a\0b", "", "x" * 300)],
     "unknown-methods": lambda: [ask(method) for method in ("terminal/create", "x", "", "session/prompt", "_own/x")],
+    "newer-updates": lambda: [update(sessionUpdate="of_a_newer_protocol") for _ in range(100)],
     "twice": lambda: send({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn"}}),
 }
 ENDS = {
@@ -70,6 +79,7 @@ ENDS = {
     "endless-lines": lambda: [send("") for _ in iter(int, 1)],
     "endless-errors": lambda: [sys.stderr.write("x" * 10_000) for _ in iter(int, 1)],
     "silent": lambda: time.sleep(300),
+    "odd-error": lambda: [send({"jsonrpc": "2.0", "id": 2, "error": "no"}), time.sleep(300)],
 }
 
 

@@ -1,6 +1,7 @@
 """Agents that break the protocol: each prompt ends in time, and stores nothing invalid."""
 
 import json
+import logging
 import sys
 from pathlib import Path
 
@@ -25,12 +26,20 @@ def hostile(commands, settings):
     }
 
 
-def test_messages_that_break_the_protocol_are_left_out():
+def test_messages_that_break_the_protocol_are_left_out(caplog):
     create_agent(command_key="hostile", persists_session=False, permissions="reject")
 
     answers = Conversation().ask(*hostile_agent.ATTACKS)
 
     assert [name for name, text in zip(hostile_agent.ATTACKS, answers, strict=True) if "the end" not in text] == []
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_an_error_that_is_no_object_is_one_of_the_agent():
+    create_agent(command_key="hostile", limits={"promptSeconds": 60})
+
+    with pytest.raises(AcpError, match="The ACP agent 'Worker' reported an error: Error"):
+        Conversation().ask("odd-error")
 
 
 @pytest.mark.parametrize("name", hostile_agent.ENDS)

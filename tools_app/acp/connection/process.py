@@ -32,7 +32,7 @@ from agentcms.wire.printable_text import printable
 from tools_app.acp.cached_agents import AcpRecord
 from tools_app.acp.connection.client import WorkspaceClient
 from tools_app.acp.connection.model_choice import choose_model
-from tools_app.acp.connection.transport import LineTransport
+from tools_app.acp.connection.transport import LineTransport, leave_out_invalid_messages
 from tools_app.acp.errors import AcpError, AgentEnded
 from tools_app.acp.turn import PromptTurn
 from tools_app.acp.workspaces.folders import Workspace
@@ -119,6 +119,7 @@ class AgentProcess:
             cast("asyncio.StreamReader", self.process.stdout), cast("asyncio.StreamWriter", self.process.stdin)
         )
         self.connection = ClientSideConnection(self.client, self.transport)
+        leave_out_invalid_messages(self.connection)
 
     def command(self) -> Command:
         """Return the command of the agent. Raise AcpError if it may not be started."""

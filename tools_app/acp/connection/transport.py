@@ -1,15 +1,25 @@
-"""The messages of an ACP agent: one JSON object a line, of a limited length and number."""
+"""The messages of an ACP agent: one JSON object a line, of a limited length and number.
+
+Imports the ACP library, which is heavy. Import this module only where an agent is prompted.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from acp import RequestError
+from acp.client.connection import ClientSideConnection
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from agentcms.wire.json_types import JSONObject
 
 log = logging.getLogger(__name__)
+
+MAX_DETAILS_LENGTH = 1000  # characters of an error that the agent gets
 
 
 class LineTransport:
@@ -46,7 +56,7 @@ class LineTransport:
                 message = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(message, dict):
+            if isinstance(message, dict) and is_readable(message):
                 if message.get("method") is not None and "id" in message:
                     await self.open_requests.acquire()
                 return message
@@ -71,3 +81,38 @@ class LineTransport:
 
     async def close(self) -> None:
         self.writer.close()
+
+
+def is_readable(message: JSONObject) -> bool:
+    """Return whether the library can read a message. It would stop reading at another one, and prompts would hang.
+
+    An error of another form becomes one without words. Metadata is left out: the library would put its members in
+    place of parameters, which it has validated before.
+    """
+    method, params = message.get("method"), message.get("params")
+    if isinstance(params, dict):
+        params.pop("_meta", None)
+    if method is not None:
+        return isinstance(method, str)
+    if not isinstance(message.get("error", {}), dict):
+        message["error"] = {}
+    return isinstance(message.get("id"), int | str)
+
+
+def leave_out_invalid_messages(connection: ClientSideConnection) -> None:
+    """Ignore notifications that do not follow the protocol, such as newer ones, and refuse such requests.
+
+    The library would log each one with its traceback.
+    """
+    inner = connection._conn
+    handle = inner._handler
+
+    async def handle_valid(method: str, params: Any, is_notification: bool) -> Any:
+        try:
+            return await handle(method, params, is_notification)
+        except (ValidationError, PydanticSerializationError, UnicodeError) as error:
+            if is_notification:
+                return None
+            raise RequestError.invalid_params({"details": str(error)[:MAX_DETAILS_LENGTH]}) from None
+
+    inner._handler = handle_valid
