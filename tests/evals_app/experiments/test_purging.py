@@ -29,6 +29,7 @@ from tests.api_client import Caller
 from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG
+from tests.runs_app.factories import RunFactory
 from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
@@ -68,6 +69,7 @@ def test_no_text_of_a_purged_item_is_left(editor, quoting):
     dataset = make_dataset({"input": f"I am {SECRET}", "ground_truth": SECRET}, "Other")
     experiment = run_experiment(dataset, editor, agent, scorerIds=quoting, memory={"thread": "per-item"})
     first, other = experiment.results.order_by("item_id")
+    run = RunFactory(agent=agent)
     assert SECRET in stored_texts()
 
     purge_item(dataset, first.item, editor)
@@ -75,7 +77,7 @@ def test_no_text_of_a_purged_item_is_left(editor, quoting):
     assert SECRET not in stored_texts()
     first.refresh_from_db()
     assert [entry["score"] for entry in first.scores] == [1, None]
-    assert AgentRun.objects.get().pk == other.run_key
+    assert {*AgentRun.objects.values_list("pk", flat=True)} == {other.run_key, run.pk}
 
 
 def test_no_text_of_a_submitted_result_of_a_purged_item_is_left(editor):
