@@ -85,12 +85,14 @@ def test_no_text_of_a_submitted_result_of_a_purged_item_is_left(editor):
     experiment = new_experiment(dataset, editor, start=False)
     score = {"scorerId": "own", "score": 1, "reason": SECRET, "metadata": {"quote": SECRET}}
     result = submit_result(experiment, {"item_id": str(dataset.items.get().pk), "output": SECRET, "scores": [score]})
-    ExperimentResult.objects.update(tags=[SECRET], comment=SECRET)
+    error = {"message": f"Nothing was found for {SECRET}", "code": "EMPTY"}
+    ExperimentResult.objects.update(tags=[SECRET], comment=SECRET, error=error, resource_digest="0f")
 
     purge_item(dataset, result.item, editor)
 
     assert SECRET not in stored_texts()
-    assert ExperimentResult.objects.get().scores[0]["score"] == 1
+    result.refresh_from_db()
+    assert (result.scores[0]["score"], result.error["code"], result.resource_digest) == (1, "EMPTY", "")
 
 
 def test_a_purge_deletes_the_thread_that_the_items_of_an_experiment_share(editor):

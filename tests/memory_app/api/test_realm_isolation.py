@@ -124,6 +124,32 @@ def test_every_route_has_a_case():
     assert any(pattern.url_patterns is urls.urlpatterns for pattern in api_urlpatterns if not pattern.callback)
 
 
+def test_a_key_that_only_reads_changes_nothing(owner):
+    thread = add_thread(owner, "t", "alice")
+    message = thread.messages.first()
+    reader, at = Caller(api_key(owner, "viewer")), "/api/memory/threads/t"
+    new = {"threadId": "t", "resourceId": "alice", "role": "user", "content": "x"}
+    writes = [
+        ("POST", "/api/memory/threads", {"threadId": "new", "resourceId": "alice"}),
+        ("PATCH", at, {"title": "Mine"}),
+        ("DELETE", at, None),
+        ("POST", f"{at}/clone", {"newThreadId": "new"}),
+        ("POST", f"{at}/transfer", {"resourceId": "bob"}),
+        ("POST", f"{at}/working-memory", {"workingMemory": "x"}),
+        ("POST", f"{at}/participants", {"username": member("viewer", OWNER).username}),
+        ("DELETE", f"{at}/participants/{owner.pk}", None),
+        ("POST", "/api/memory/save-messages", {"messages": [new]}),
+        ("POST", "/api/memory/messages/delete", {"messageIds": [message.key]}),
+    ]
+
+    answers = [reader.call(*write) for write in writes]
+
+    assert reader.get(at).status_code == 200
+    assert [(answer.status_code, "can only read" in answer.body["error"]) for answer in answers] == [(403, True)] * 10
+    assert [*Thread.objects.values_list("key", "resource_key", "updated_at")] == [("t", "alice", thread.updated_at)]
+    assert thread.messages.count() == 2
+
+
 @pytest.mark.parametrize("kind", STRANGERS)
 def test_strangers_see_nothing_of_a_conversation(service, owner, kind):
     secret = Message.objects.get()

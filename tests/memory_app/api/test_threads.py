@@ -239,10 +239,12 @@ def test_the_agent_of_a_body_is_ignored(caller, agent):
 
 
 def test_a_thread_moves_to_another_resource(caller, editor):
+    other = add_thread(editor, "other")
     add_thread(editor)
 
     moved = caller.post(f"{THREADS}/t/transfer", {"resourceId": "bob"})
 
     assert moved.body["resourceId"] == "bob"
+    assert Thread.objects.filter(pk=other.pk, updated_at=other.updated_at, resource__key="alice").exists()
     assert caller.get(f"{THREADS}/t?resourceId=alice").status_code == 403
     assert caller.get(f"{THREADS}/t/messages?resourceId=bob").body["total"] == 2
