@@ -297,7 +297,7 @@ def test_200_kb_of_instructions_are_compared_step_by_step(visit, api):
 
     page = visitor.goto(f"/agents/{agent}/versions/compare?from=1&to=2")
 
-    took = page.evaluate("performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart")
+    took = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
     assert len("\n".join(lines)) > 200_000
     assert took < 15_000
     page.keyboard.press("n")

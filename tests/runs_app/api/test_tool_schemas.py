@@ -7,6 +7,7 @@ import pytest
 from pydantic_ai import InlineDefsJsonSchemaTransformer
 
 from runs_app.models import AgentRun, ModelProvider
+from runs_app.providers.schema_cache import caching_transformer
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO
@@ -165,6 +166,7 @@ def test_schemas_are_converted_once_and_not_on_the_event_loop(editor, provider_s
         threads.append(threading.current_thread().name)
         return convert(transformer)
 
+    caching_transformer(InlineDefsJsonSchemaTransformer)  # its class tries one schema, once in each process
     monkeypatch.setattr(InlineDefsJsonSchemaTransformer, "walk", walk)
     ModelProvider.objects.create(key="house", title="House", base_url=f"{provider_stub.url}/v1")
     AgentFactory(id="porter", model={"provider": "house", "name": "qwen/qwen3-32b"}, tools=["word-count"])
