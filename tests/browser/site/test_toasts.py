@@ -9,8 +9,8 @@ LONG_ENOUGH = 60_000  # milliseconds
 
 
 def test_a_toast_stays_while_it_has_the_focus_or_the_pointer(visit: Any):
-    page = visit().goto("/")
-    page.clock.install()
+    page = visit(own_context=True).goto("/")
+    page.clock.install()  # for all pages of the context
     page.evaluate(SHOW_TOAST)
     toast = page.locator(".toast")
     undo = toast.get_by_role("button", name="Undo")
