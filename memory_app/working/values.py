@@ -82,6 +82,14 @@ def replace_text(holder: Holder, text: str | None, origin: Origin, expected: int
     )
 
 
+def skip_own_revisions(holder: Holder, revision: int, run_id: UUID) -> int:
+    """Return the last revision that a run knows: the given one, or that of its own changes right after it."""
+    own = {*holder.working_revisions.filter(revision__gt=revision, run_id=run_id).values_list("revision", flat=True)}
+    while revision + 1 in own:
+        revision += 1
+    return revision
+
+
 def merge_object(holder: Holder, update: object, schema: JSONMapping, origin: Origin) -> ChangeResult:
     """Merge an object into the stored one, and validate the result with a schema. None clears it."""
 

@@ -46,6 +46,7 @@ class RunDeps:
     user_name: str = ""
     memory_options: JSONMapping = field(default_factory=dict)  # of the call; they narrow the agent's
     working_memory: WorkingMemory | None = None  # as the model knows it
+    has_noted: bool = False  # whether this process has changed the working memory for the model
     observed: ObservedWindow | None = None  # of the thread; None before it is read, and without observations
     prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run

@@ -143,8 +143,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
             return {"success": False, "message": "The memory must be a text."}
         else:
             # The model replaces the whole text, so it must have read the present one. Members are merged instead.
-            given = deps.working_memory.revision if deps.working_memory else None
-            outcome = values.replace_text(holder, memory, origin, given)
+            outcome = values.replace_text(holder, memory, origin, known_revision(holder, deps))
         if outcome.is_written or outcome.has_moved:
             deps.working_memory = outcome.memory
         if outcome.has_moved:
@@ -152,3 +151,17 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         if outcome.issues:
             return {"success": False, "issues": [issue._asdict() for issue in outcome.issues]}
         return {"success": True}
+
+
+def known_revision(holder: values.Holder, deps: RunDeps) -> int | None:
+    """Return the revision that the model knows, or None if it was given none.
+
+    A call that waited for people is executed before the memory is read again: the model knows what it was given then.
+    """
+    given = deps.remembered.get("workingMemory") or {}
+    revision = deps.working_memory.revision if deps.working_memory else given.get("revision")
+    is_first, deps.has_noted = not deps.has_noted, True
+    if revision is None or not is_first:  # of calls at the same time, the model learns which one came too late
+        return revision
+    # Another process may have executed earlier calls of this run, or this one without storing its result.
+    return values.skip_own_revisions(holder, revision, deps.run_id)

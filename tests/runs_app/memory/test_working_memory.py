@@ -1,6 +1,7 @@
 """Working memory in runs: what the model is given, and the tool that changes it."""
 
 import json
+from uuid import uuid4
 
 import pytest
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -8,7 +9,9 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from agents_app.registry import Entry, Kind, registry
 from memory_app.models import Participant, Resource, Thread, WorkingRevision
 from memory_app.working import values
+from runs_app.engine.context import RunDeps
 from runs_app.engine.thread_pools import run_db
+from runs_app.memory.working import WorkingMemoryCapability
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -208,6 +211,62 @@ def test_the_model_repeats_a_note_that_another_one_overtook(caller, is_durable):
         "Ann likes cake",
         "Ann likes cake\nAnn likes tea",
     ]
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_a_note_that_waited_for_approval_does_not_replace_a_newer_text(caller, is_durable):
+    note()
+    body = {
+        "messages": 'updateWorkingMemory {"memory": "Ann likes tea"}',
+        "memory": {"thread": "t", "resource": "alice"},
+        "requireToolApproval": True,
+        "durable": is_durable,
+    }
+    run_id = caller.post(GENERATE, body).body["runId"]
+    values.replace_text(Resource.objects.get(key="alice"), "Ann likes cake", values.Origin())
+
+    answer = caller.post("/api/agents/concierge/approve-tool-call-generate", {"runId": run_id})
+
+    assert (answer.status_code, answer.body["finishReason"]) == (200, "stop")
+    assert Resource.objects.get(key="alice").working_memory == "Ann likes cake"
+    assert results(answer.body) == [{"success": False, "memory": "Ann likes cake"}]
+
+
+def test_a_note_that_waited_for_approval_is_stored_if_nothing_has_changed(caller):
+    note()
+    text = 'updateWorkingMemory {"memory": "Ann likes tea"}'
+    body = {"messages": text, "memory": {"thread": "t", "resource": "alice"}, "requireToolApproval": True}
+    run_id = caller.post(GENERATE, body).body["runId"]
+
+    caller.post("/api/agents/concierge/approve-tool-call-generate", {"runId": run_id})
+
+    assert Resource.objects.get(key="alice").working_memory == "Ann likes tea"
+
+
+@pytest.fixture
+def continued(db):
+    """Return the dependencies of a run that another process continues, and the row of its memory."""
+    resource = Resource.objects.create(realm="u1", key="alice")
+    run_id = uuid4()
+    values.replace_text(resource, "Ann likes tea", values.Origin(run_id=run_id))
+    deps = RunDeps(run_id, "concierge", "support", None, call_sub_agent=None, resource_id=resource.pk)
+    deps.working_memory = values.WorkingMemory(None, 0)  # the step that read it comes from the journal
+    return deps, resource
+
+
+def test_a_run_that_another_process_continues_knows_its_own_notes(continued):
+    deps, resource = continued
+
+    assert WorkingMemoryCapability().update(deps, "Ann likes tea and cake") == {"success": True}
+    resource.refresh_from_db()
+    assert resource.working_memory == "Ann likes tea and cake"
+
+
+def test_a_run_that_another_process_continues_does_not_know_the_notes_of_others(continued):
+    deps, resource = continued
+    values.replace_text(resource, "Ann likes cake", values.Origin())
+
+    assert WorkingMemoryCapability().update(deps, "Tea") == {"success": False, "memory": "Ann likes cake"}
 
 
 def test_a_client_tool_may_not_have_its_name(caller):
