@@ -6,7 +6,8 @@ import logging
 import time
 from typing import Any
 
-from celery.beat import PersistentScheduler
+from celery.beat import PersistentScheduler, ScheduleEntry, SchedulingError
+from celery.schedules import crontab
 from django.db import Error, connection
 
 from jobs_app.models import Heartbeat
@@ -14,18 +15,51 @@ from jobs_app.models import Heartbeat
 log = logging.getLogger(__name__)
 
 HEARTBEAT_INTERVAL = 10.0  # seconds
+RETRY_INTERVAL = 30.0  # seconds after which a nightly task that could not be sent is sent again
 
 
 class HeartbeatScheduler(PersistentScheduler):
-    """The scheduler of Celery, which also writes the heartbeat that /readyz checks."""
+    """The scheduler of Celery, which also writes the heartbeat that /readyz checks.
+
+    It goes on after the clock was set back, and sends a nightly task again that the broker did not take.
+    """
 
     heartbeat_at = float("-inf")
+    retry_at = float("inf")
 
     def tick(self, *args: Any, **kwargs: Any) -> object:
-        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL:
-            self.heartbeat_at = time.monotonic()
+        now = time.monotonic()
+        if now - self.heartbeat_at >= HEARTBEAT_INTERVAL:
+            self.heartbeat_at = now
             write_scheduler_heartbeat()
+        if now >= self.retry_at:
+            self.retry_at = float("inf")
+            self.plan_again()
+        self.forget_later_times()
         return super().tick(*args, **kwargs)
+
+    def plan_again(self) -> None:
+        """Let Celery look at all tasks: it has computed before when each of them is due."""
+        self._heap = None
+
+    def forget_later_times(self) -> None:
+        """Begin again if the clock was set back. No task would be due before it is as late as it was."""
+        now = self.app.now()
+        ahead = [entry for entry in self.schedule.values() if entry.last_run_at > now]
+        for entry in ahead:
+            entry.last_run_at = now
+        if ahead:
+            self.plan_again()
+
+    def apply_async(self, entry: ScheduleEntry, *args: Any, **kwargs: Any) -> object:
+        """Send a task. One of the night that cannot be sent stays due, also after a restart."""
+        try:
+            return super().apply_async(entry, *args, **kwargs)
+        except SchedulingError:
+            if isinstance(entry.schedule, crontab):  # the others are soon due anyway
+                self.schedule[entry.name].last_run_at = entry.last_run_at
+                self.retry_at = time.monotonic() + RETRY_INTERVAL
+            raise
 
 
 def write_scheduler_heartbeat() -> None:
