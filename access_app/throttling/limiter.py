@@ -44,10 +44,8 @@ class Limiter:
         if rate is None:
             return 0
         now = time.time()
-        # By the clock, so that the windows of all processes begin at the same time and share one key in the cache.
-        starts_at = now // rate.seconds * rate.seconds
         with self.lock:
-            window = self._current_window(caller, now, starts_at + rate.seconds)
+            window = self._current_window(caller, now, rate)
             window.unshared += 1
             count = window.shared + window.unshared
             is_due = window.unshared >= max(1, rate.calls // SHARES_PER_WINDOW)
@@ -57,13 +55,15 @@ class Limiter:
             window.shared += to_share
         # Without the lock, because the cache may take long to answer.
         if to_share:
-            self.share(f"rate:{self.name}:{caller}:{starts_at:.0f}", window, to_share, rate)
+            self.share(f"rate:{self.name}:{caller}:{window_start(now, rate):.0f}", window, to_share, rate)
             count = max(count, window.shared)
         return max(1, int(window.ends_at - now) + 1) if count > rate.calls else 0
 
-    def _current_window(self, caller: str, now: float, ends_at: float) -> _Window:
+    def _current_window(self, caller: str, now: float, rate: Rate) -> _Window:
+        ends_at = window_start(now, rate) + rate.seconds
         window = self.windows.get(caller)
-        if window is None or window.ends_at <= now:
+        # The clock may have been set back since: the window must not last until its old time.
+        if window is None or window.ends_at <= now or window.ends_at > ends_at + rate.seconds:
             # All at once: a search for the oldest would hold up every call. Shared counts stay in the cache.
             if len(self.windows) >= MAX_CALLERS:
                 self.windows.clear()
@@ -80,3 +80,11 @@ class Limiter:
         except CACHE_ERRORS:
             log.warning("The cache is unavailable: each process counts calls alone.")
             counting_alone.send(None, throttle=self.name)
+
+
+def window_start(now: float, rate: Rate) -> float:
+    """Return when the current window began.
+
+    By the clock, so that the windows of all processes begin at the same time and share one key in the cache.
+    """
+    return now // rate.seconds * rate.seconds

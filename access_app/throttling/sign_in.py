@@ -14,6 +14,7 @@ from datetime import timedelta
 
 from django.core.cache import cache
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from access_app.models import SignInAttempt
@@ -89,9 +90,19 @@ def count_in_cache(key: str) -> tuple[int, float]:
     except ValueError:  # the window ended between the two calls
         return 1, ends_at
     if count == 1:  # it ended within `incr`: Redis has begun a count that would never end
-        cache.set(key, 1, ATTEMPT_WINDOW)
-        cache.set(f"{key}:ends", ends_at, ATTEMPT_WINDOW)
-    return count, cache.get(f"{key}:ends", ends_at)
+        return start_count(key, ends_at)
+    stored_end: float = cache.get(f"{key}:ends", ends_at)
+    # The clock was set back since, which must not lock a user out until its old time.
+    if stored_end > ends_at + ATTEMPT_WINDOW:
+        return start_count(key, ends_at)
+    return count, stored_end
+
+
+def start_count(key: str, ends_at: float) -> tuple[int, float]:
+    """Store a first attempt. Return the number of attempts in the window and the time of its end."""
+    cache.set(key, 1, ATTEMPT_WINDOW)
+    cache.set(f"{key}:ends", ends_at, ATTEMPT_WINDOW)
+    return 1, ends_at
 
 
 def count_in_database(key: str) -> tuple[int, float]:
@@ -99,8 +110,9 @@ def count_in_database(key: str) -> tuple[int, float]:
     now = timezone.now()
     with transaction.atomic():
         # Here, because no job cleans this table: it only has rows after the cache was unavailable.
-        SignInAttempt.objects.filter(ends_at__lte=now).delete()
         ends_at = now + timedelta(seconds=ATTEMPT_WINDOW)
+        set_back = Q(ends_at__gt=ends_at + timedelta(seconds=ATTEMPT_WINDOW))  # the clock, since the window began
+        SignInAttempt.objects.filter(Q(ends_at__lte=now) | set_back).delete()
         attempts, _ = SignInAttempt.objects.select_for_update().get_or_create(key=key, defaults={"ends_at": ends_at})
         attempts.count += 1
         attempts.save(update_fields=["count"])

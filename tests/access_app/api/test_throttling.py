@@ -74,6 +74,18 @@ def test_a_new_window_begins_without_the_calls_of_the_last_one(settings):
     assert calls.hit("somebody") == 0
 
 
+def test_a_clock_that_is_set_back_ends_the_window(settings, monkeypatch):
+    settings.API_THROTTLE = Rate(2, 60)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600)
+    assert [bool(calls.hit("somebody")) for _ in range(3)] == [False, False, True]
+
+    monkeypatch.setattr(time, "time", lambda: now)
+
+    assert [bool(calls.hit("somebody")) for _ in range(3)] == [False, False, True]
+    assert calls.hit("somebody") <= 61
+
+
 def test_requests_pass_without_the_cache(api, settings, monkeypatch):
     settings.API_THROTTLE = Rate(1000, LONG)
 

@@ -1,6 +1,8 @@
 """Signing in, redirects afterwards and throttling of attempts."""
 
 import re
+import time
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -270,6 +272,25 @@ def test_a_window_that_ends_while_an_attempt_is_counted_leaves_no_count_for_ever
     monkeypatch.setattr(throttling_sign_in.time, "time", lambda: later)
 
     assert throttling_sign_in.seconds_over_limit("key", 1) == 0
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_a_clock_that_is_set_back_locks_nobody_out_until_its_old_time(db, monkeypatch, has_cache):
+    def away(*args):
+        raise CacheIsAway
+
+    if not has_cache:
+        monkeypatch.setattr(cache, "add", away)
+    now, right_time = time.time(), timezone.now()
+    with monkeypatch.context() as patch:
+        patch.setattr(throttling_sign_in.time, "time", lambda: now + 3600)
+        patch.setattr(timezone, "now", lambda: right_time + timedelta(hours=1))
+        assert [bool(throttling_sign_in.seconds_over_limit("key", 2)) for _ in range(3)] == [False, False, True]
+
+    counted = [throttling_sign_in.seconds_over_limit("key", 2) for _ in range(3)]
+
+    assert [bool(seconds) for seconds in counted] == [False, False, True]
+    assert counted[2] <= throttling_sign_in.ATTEMPT_WINDOW + 1
 
 
 def test_the_admin_without_a_slash_leads_to_the_sign_in_page(client):
