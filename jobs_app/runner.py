@@ -239,6 +239,7 @@ def give_up_jobs() -> None:
 
 def send_due() -> int:
     """Send all due jobs and fail those without attempts left. Return the number of sent jobs."""
+    Job.objects.shorten_leases()
     give_up_jobs()
     due = Job.objects.due().filter(attempts__lt=MAX_ATTEMPTS)  # no worker claims the others
     # Beat calls again in 30 seconds or less, so the rest of a long queue need not fill the broker.

@@ -52,8 +52,9 @@ def take_lease(thread_id: int, *, from_dead_process: bool = False) -> ThreadLeas
     """
     now = timezone.now()
     threads = Thread.objects.filter(pk=thread_id)
-    if not from_dead_process:
-        threads = threads.filter(Q(observing_until=None) | Q(observing_until__lt=now))
     until = now + lease_duration()
+    if not from_dead_process:
+        set_back = Q(observing_until__gt=until + lease_duration())  # the clock, since the lease began
+        threads = threads.filter(Q(observing_until=None) | Q(observing_until__lt=now) | set_back)
     # One UPDATE decides, so two processes can never take the same lease.
     return ThreadLease(thread_id, until) if threads.update(observing_until=until) else None

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, Max, Q, QuerySet
+from django.db.models.functions import Now
 from django.dispatch import Signal
 from django.utils import timezone
 
@@ -19,7 +20,7 @@ from runs_app.events.notifications import notifier
 from runs_app.events.stream_chunks import build_chunk, event_type
 from runs_app.models import AgentRun, RunEvent
 from runs_app.models.background_task import is_child_of_task
-from runs_app.models.run import DURABLE_LEASE_DURATION
+from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ def end_lost_runs() -> int:
 
     An unexpected error with one of them holds up no others.
     """
+    shorten_leases()
     lost = AgentRun.objects.with_expired_lease().filter(is_durable=False)
     lost_ids = list(lost.order_by("pk").values_list("pk", flat=True)[:MAX_ENDED_RUNS])
     count = 0
@@ -57,6 +59,15 @@ def end_lost_runs() -> int:
         with logging_errors(log, "Run %s is lost and could not be ended.", run_id):
             count += end_lost_run(run_id)
     return count
+
+
+@transaction.atomic
+def shorten_leases() -> None:
+    """Let leases end in time that began before the clock was set back. Processes that live renew them meanwhile."""
+    too_long = AgentRun.objects.leased().filter(lease_until__gt=Now() + 2 * LEASE_DURATION)
+    locked = too_long.lock_in_order(skip_locked=True)
+    if locked:
+        AgentRun.objects.filter(pk__in=locked).update(lease_until=Now() + LEASE_DURATION)
 
 
 def end_lost_run(run_id: UUID) -> bool:

@@ -49,6 +49,8 @@ def send_mail_to_approvers() -> int:
     """
     if not can_send_mail():
         return 0
+    # The clock was set back since. Otherwise new calls would not be mailed before it is as late as it was.
+    ApprovalNotice.objects.filter(sent_at__gt=Now()).update(sent_at=None)
     # Older calls may be very many, and were mailed already.
     recent = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD)
     recent = recent.filter(created_at__gt=timezone.now() - NOTICE_PERIOD)

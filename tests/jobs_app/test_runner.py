@@ -14,7 +14,7 @@ from django.utils import timezone
 from access_app.role import Role, RoleRequired
 from agentcms.errors import Unavailable
 from jobs_app import runner
-from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
+from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost, lease_duration
 from tests.broker import broker
 
 pytestmark = pytest.mark.django_db
@@ -245,6 +245,26 @@ def test_two_schedulers_create_one_job(counting_job):
     )
 
     assert (first.kind, second) == ("counting", None)
+
+
+def test_a_job_of_a_dead_worker_is_taken_over_after_the_clock_was_set_back(counting_job):
+    job = stored(state="running", attempts=1, lease_until=expire_lease(-3600))
+    done = stored(state="done", lease_until=expire_lease(-3600))
+
+    runner.send_due()
+
+    job.refresh_from_db()
+    done.refresh_from_db()
+    assert job.lease_until - timezone.now() <= lease_duration()
+    assert done.lease_until - timezone.now() > lease_duration()
+
+
+def test_the_lease_of_a_living_worker_is_not_shortened(counting_job):
+    job = stored(state="running", attempts=1, lease_until=timezone.now() + lease_duration())
+
+    runner.send_due()
+
+    assert Job.objects.get().lease_until == job.lease_until
 
 
 def test_a_job_queued_too_long_is_late(counting_job):

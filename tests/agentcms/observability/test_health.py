@@ -101,6 +101,16 @@ def test_the_scheduler_writes_its_heartbeat(monkeypatch):
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
 
 
+def test_a_heartbeat_of_a_later_time_is_as_old_as_an_earlier_one(client, with_heartbeat):
+    """The clock of the database was set back."""
+    Heartbeat.objects.update(at=timezone.now() + timedelta(hours=1))
+
+    status, checks = ready(client)
+
+    assert status == 503
+    assert checks["beat"] != "ok"
+
+
 def test_readiness_waits_once_for_an_unavailable_database(client, with_heartbeat):
     tried = []
 

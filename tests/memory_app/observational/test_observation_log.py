@@ -1,6 +1,7 @@
 """The observations of a thread: contiguous, activated at thresholds, made anew after a deletion."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
@@ -120,6 +121,16 @@ def test_a_lease_ends_only_when_nothing_is_left(thread):
     assert observe(thread, lease)
     assert release_if_done(lease, LIMITS)
     assert Thread.objects.get().observing_until is None
+
+
+def test_a_lease_from_before_the_clock_was_set_back_is_taken_by_another_process(thread):
+    first = take_lease(thread.pk)
+    assert take_lease(thread.pk) is None
+    Thread.objects.update(observing_until=timezone.now() + timedelta(hours=1))
+
+    assert take_lease(thread.pk) is not None
+    with pytest.raises(ObservingElsewhere):
+        first.renew()
 
 
 def test_a_lease_that_has_expired_is_taken_by_another_process(thread):

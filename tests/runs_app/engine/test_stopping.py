@@ -220,6 +220,17 @@ def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
     assert not run_ends.end_lost_run(run.pk)
 
 
+def test_a_lost_run_is_ended_soon_after_the_clock_was_set_back(agent, editor):
+    run = lost_run(agent, editor, lease_until=timezone.now() + timedelta(hours=1))
+    living = lost_run(agent, editor, lease_until=timezone.now() + LEASE_DURATION)
+
+    assert run_ends.end_lost_runs() == 0
+
+    run.refresh_from_db()
+    assert run.lease_until - timezone.now() <= LEASE_DURATION
+    assert AgentRun.objects.get(pk=living.pk).lease_until == living.lease_until
+
+
 def test_a_process_that_lost_its_lease_writes_nothing(agent, editor):
     run = wait_for_text(start_run(agent, editor, LONG, options={"durable": False}))
     AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
