@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,12 +21,14 @@ TASK_ID = "backgroundTaskId"  # in the payload of a call that waits for a backgr
 class ReachableCall(NamedTuple):
     """A call of a tool in a run or below it. `shown_id` is its ID in the events of that run.
 
-    `names` are its IDs that begin with that of a call of the run itself. `leaf_ids` are those in the runs below, of
-    which another call may have the same.
+    `paths` are the IDs that events of the run can have for it: those of the calls that lead to it, from the run on.
+    `names` are all its IDs that begin with that of a call of the run itself, also without those between.
+    `leaf_ids` are those in the runs below. Another call may have the same name or leaf ID.
     """
 
     call: PendingCall
     shown_id: str
+    paths: frozenset[str]
     names: frozenset[str]
     leaf_ids: frozenset[str] = frozenset()
 
@@ -53,7 +55,7 @@ class CallTree:
         """
         for own in self.calls_by_run[run_id]:
             if own.kind != PendingCall.Kind.CHILD:
-                yield ReachableCall(own, own.call_id, frozenset({own.call_id}))
+                yield ReachableCall(own, own.call_id, frozenset({own.call_id}), frozenset({own.call_id}))
             elif (child_id := self.child_of(own)) is not None:
                 yield from self.reachable_by(own.call_id, child_id)
 
@@ -71,11 +73,15 @@ class CallTree:
     def reachable_by(self, call_id: str, child_id: UUID) -> Iterator[ReachableCall]:
         """Yield the calls of tools of a child run and below it, named by the call that started the child run."""
         below = [*self.reachable_from(child_id)]
-        for call, shown_id, names, ids_below in below:
+        for call, shown_id, paths_below, names, ids_below in below:
             leaf_ids = names | ids_below
-            long_names = {f"{call_id}/{leaf_id}" for leaf_id in leaf_ids}
             own_name = call_id if len(below) == 1 else f"{call_id}/{shown_id}"
-            yield ReachableCall(call, own_name, frozenset({call_id, *long_names}), leaf_ids)
+            yield ReachableCall(call, own_name, ids_from(call_id, paths_below), ids_from(call_id, leaf_ids), leaf_ids)
+
+
+def ids_from(call_id: str, ids_below: Iterable[str]) -> frozenset[str]:
+    """Return the ID of a call, and those in the run that it started, each behind it."""
+    return frozenset({call_id, *(f"{call_id}/{below}" for below in ids_below)})
 
 
 def child_run_id(call: PendingCall) -> UUID | None:
@@ -126,10 +132,7 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
     own, deferred = waiting_calls_below(run), [*deferred_calls(run, PendingCall.objects.waiting())]
     if call_id is not None:
         matches = named_calls([*own, *deferred], call_id)
-        # A call that waits below may have the ID of one of this run, whose decision the client then repeats.
-        if not (matches and known_ids(call_id) & matches[0].names) and (
-            earlier := find_call_decided_here(run, call_id)
-        ):
+        if (earlier := find_call_decided_here(run, call_id, matches)) is not None:
             return earlier
     else:
         matches = own or ([] if find_decided_call(run, None, with_deferred=False) else deferred)
@@ -145,12 +148,13 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
 
 
 def named_calls(calls: Iterable[ReachableCall], call_id: str) -> list[ReachableCall]:
-    """Return the calls that an ID names in the events of the run, or else those that have it in the runs below.
+    """Return the calls that an ID names in the events of the run, or else those that have it otherwise or below.
 
     Some servers number the calls of each answer, so a run and its sub-agents have equal IDs.
     """
     reachable, ids = [*calls], known_ids(call_id)
-    by_name = [one for one in reachable if ids & one.names]
+    by_path = [one for one in reachable if ids & one.paths]
+    by_name = by_path or [one for one in reachable if ids & one.names]
     return by_name or [one for one in reachable if ids & one.leaf_ids]
 
 
@@ -159,12 +163,21 @@ def known_ids(call_id: str) -> set[str]:
     return {call_id, stored_call_id(call_id)}
 
 
-def find_call_decided_here(run: AgentRun, call_id: str) -> PendingCall | None:
-    """Return the last decided call that an ID names in the events of the current suspension of a run, or None."""
-    # A model may give the ID of a call again after the run has gone on.
+def find_call_decided_here(run: AgentRun, call_id: str, waiting: Sequence[ReachableCall]) -> PendingCall | None:
+    """Return the last decided call that an ID names better than the waiting calls, or None.
+
+    A call that waits may have the ID of one whose decision the client repeats: only those of the current suspension
+    of the run are meant, because a model may give the ID of a call again after the run has gone on.
+    """
+    ids = known_ids(call_id)
+    if waiting and ids & waiting[0].paths:
+        return None
     is_earlier = Q(run=run.pk) & ~Q(segment=run.segment)
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk).exclude(is_earlier)
-    reachable, ids = CallTree(calls).reachable_from(run.pk), known_ids(call_id)
+    reachable = [*CallTree(calls).reachable_from(run.pk)]
+    by_path = last_decided(one.call for one in reachable if ids & one.paths)
+    if by_path is not None or (waiting and ids & waiting[0].names):
+        return by_path
     return last_decided(one.call for one in reachable if ids & one.names)
 
 

@@ -135,6 +135,31 @@ def test_a_child_that_waits_for_several_calls_is_ambiguous_by_the_id_of_its_call
     assert [find_call(root, name) for name in ("ask/a", "b")] == calls
 
 
+@pytest.fixture
+def short_names(root):
+    """Return two calls two levels below, in runs of which each has calls with the IDs "a" and "b"."""
+    child = child_of(root, "a")
+    first, second = child_of(child, "a"), child_of(child, "b")
+    PendingCallFactory(run=first, call_id="a")
+    return PendingCallFactory(run=first, call_id="b"), PendingCallFactory(run=second, call_id="a")
+
+
+def test_an_id_of_an_event_means_its_own_call_beside_shorter_names_of_others(root, short_names):
+    """`a/b` is also short for the call `b` in the first run."""
+    in_first, in_second = short_names
+
+    assert [one.shown_id for one in waiting_calls_below(root)] == ["a/a/a", "a/a/b", "a/b"]
+    assert find_call(root, "a/b") == in_second
+    assert find_call(root, "a/a/b") == in_first
+
+
+def test_a_repeated_decision_decides_no_call_with_the_same_shorter_name(root, short_names):
+    in_second = short_names[1]
+    PendingCall.objects.filter(pk=in_second.pk).update(state="approved", decided_at=in_second.created_at)
+
+    assert find_call(root, "a/b") == in_second
+
+
 def test_a_repeated_decision_finds_the_decided_call(root):
     first = PendingCallFactory(run=root, call_id="a", state="approved")
     waiting = PendingCallFactory(run=root, call_id="b")
