@@ -135,13 +135,11 @@ def pass_guards(row: Agent, live: AgentVersion | None, head: AgentVersion | None
     Raise GateNotMet if the change asks to publish, and RoleRequired if the actor may not bypass a gate.
     """
     reason = publish_refusal_of(row, live) if live is not None else ""
-    if not reason:
-        return live
     context = current_change()
-    if context.bypass_reason:
-        # Without an actor it is our own code, such as a repair.
-        if context.actor is not None:
-            require_role(context.actor, Role.MANAGER, row.owner_id, "Only managers may bypass a gate.")
+    row.is_gate_bypassed = bool(reason and context.bypass_reason)
+    if row.is_gate_bypassed and context.actor is not None:  # without an actor it is our own code, such as a repair
+        require_role(context.actor, Role.MANAGER, row.owner_id, "Only managers may bypass a gate.")
+    if not reason or row.is_gate_bypassed:
         return live
     if context.may_stay_draft and head is not None:
         row.draft_reason = reason
@@ -194,15 +192,18 @@ def build_activation(
         to_version_number=live.version_number,
         source=current_change().source,
         created_at=at or current_change().time,
-        reason=bypass_message() or current_change().message or reason or live.change_message,
+        reason=activation_reason(row) or reason or live.change_message,
         **author_fields(),
     )
 
 
-def bypass_message() -> str:
-    """Return the reason of a change that bypasses gates, for the live history."""
-    reason = current_change().bypass_reason
-    return f"Gates bypassed: {reason}" if reason else ""
+def activation_reason(row: Agent) -> str:
+    """Return what a change says of its move of live: why it bypasses gates, if it does, else its message."""
+    context = current_change()
+    if row.is_gate_bypassed:
+        return f"Gates bypassed: {context.bypass_reason}"
+    # The reason of who expected a gate that refuses nothing now, and had no other message.
+    return context.message or context.bypass_reason
 
 
 def author_fields() -> ColumnValues:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
@@ -23,6 +23,8 @@ from agents_app.configuration.schema import (
 from agents_app.editing.change_context import Change, change
 
 ChangeMessage = Annotated[str, Field(max_length=500)]
+# Shorter than the column, which has words before the reason. As on pages, spaces around it do not count.
+BypassReason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=10, max_length=450)]
 
 
 class ChangeNote(BaseModel):
@@ -38,8 +40,7 @@ class ChangeOptions(ChangeNote):
 
     # None if the caller did not say: what a gate refuses then stays a draft, instead of an error.
     auto_publish: Annotated[bool | None, Field(json_schema_extra={"default": True})] = None
-    # Shorter than the column, which has words before the reason.
-    bypass_reason: Annotated[str, Field(min_length=10, max_length=450)] | None = None
+    bypass_reason: BypassReason | None = None
 
 
 class Ownership(BaseModel):

@@ -56,6 +56,7 @@ class Agent(ConfigurationColumns):
     _stored_owner_id: str | None = None
 
     draft_reason = ""  # why the last save stayed a draft although it could have gone live
+    is_gate_bypassed = False  # True if the last move of live went past a gate that refused it
     gate_warning = ""  # what the gates say of the version that went live last
 
     objects = AgentQuerySet.as_manager()

@@ -38,3 +38,12 @@ def test_the_live_history_has_the_reason_of_a_bypass_before_the_message_of_the_c
         agent.edit({"instructions": "Two"})
 
     assert Activation.objects.first().reason == "Gates bypassed: The old one is wrong."
+
+
+def test_the_live_history_names_no_bypass_where_no_guard_refused(agent, monkeypatch):
+    monkeypatch.setattr(publishing, "guards", [])
+
+    with change(publish=True, bypass_reason="The old one is wrong."):
+        agent.edit({"instructions": "Two"})
+
+    assert Activation.objects.first().reason == "The old one is wrong."

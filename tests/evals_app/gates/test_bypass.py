@@ -52,9 +52,11 @@ def test_neither_publishers_nor_short_reasons_bypass_a_gate(agent, act):
     manager, publisher = (Caller(api_key(member(role))) for role in ("manager", "publisher"))
 
     short = act(manager, agent.head_version, {"bypassReason": "now"})
+    blank = act(manager, agent.head_version, {"bypassReason": f" now{' ' * 12}"})
     refused = act(publisher, agent.head_version, {"bypassReason": REASON})
 
     assert (short.status_code, short.body["issues"][0]["field"]) == (400, "bypassReason")
+    assert (blank.status_code, blank.body["issues"]) == (400, short.body["issues"])
     assert (refused.status_code, "Only managers may bypass a gate." in refused.body["error"]) == (403, True)
     agent.refresh_from_db()
     assert (live_number(agent), agent.last_version_number) == (1, 2)
