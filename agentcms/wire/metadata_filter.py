@@ -97,6 +97,14 @@ def parse_filter(value: object, keys: Collection[str] | None) -> Filter:
     return FilterParser(None if keys is None else {*keys}).parse(value, "", MAX_FILTER_DEPTH)
 
 
+def keys_of_filter(condition: Filter) -> list[str]:
+    """Return the keys that a filter compares, each once."""
+    if isinstance(condition, KeyComparison):
+        return [condition.key]
+    parts = (condition.part,) if isinstance(condition, Not) else condition.parts
+    return [*dict.fromkeys(key for part in parts for key in keys_of_filter(part))]
+
+
 def parse_filter_of_body(value: object, keys: Collection[str]) -> Filter:
     """Return the filter of a request. Raise BadRequest."""
     try:

@@ -9,14 +9,15 @@ session: what the server knows of the caller. `topK` is the most passages of a s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agentcms.wire.json_types import JSONValue
-from agentcms.wire.metadata_filter import FilterError, parse_filter
+from agentcms.wire.metadata_filter import FilterError, keys_of_filter, parse_filter
 from agents_app.registry import Entry, Kind, registry
 
 KNOWLEDGE = "knowledge"
+KNOWLEDGE_FILTERS = "knowledge.filter"  # the keys of fixed filters, each after its base: `handbook/audience`
 NO_BASE_MESSAGE = "No knowledge base has the ID '{key}'."
 find_fact = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}").fullmatch
 FILTER_MESSAGE = "The filter of the knowledge base '{key}' cannot be used: {reason}"
@@ -28,9 +29,35 @@ def find_base(key: str, owner_id: str) -> Entry | None:
     return entry if entry is not None and entry.is_usable_by(owner_id) else None
 
 
-def find_base_problem(key: str, owner_id: str) -> str:
-    """Return why an agent of this owner cannot search a base, or a blank text."""
-    return "" if find_base(key, owner_id) is not None else NO_BASE_MESSAGE.format(key=key)
+def find_base_problems(references: Mapping[str, Iterable[str]], owner_id: str) -> Iterator[tuple[str, str]]:
+    """Yield each base that an agent of this owner cannot search, or not by its filter, with the reason.
+
+    The references are those of a version: `filter_references()` are among them.
+    """
+    for key in references.get(KNOWLEDGE, ()):
+        if find_base(key, owner_id) is None:
+            yield key, NO_BASE_MESSAGE.format(key=key)
+    for reference in references.get(KNOWLEDGE_FILTERS, ()):
+        key, _, name = reference.partition("/")
+        entry = find_base(key, owner_id)
+        if entry is not None and (problem := filter_problem(key, entry, {"filter": {name: None}})):
+            yield key, problem
+
+
+def filter_references(value: object) -> list[str]:
+    """Return the keys of the filters in the field `knowledge` of an agent, each after its base."""
+    return [
+        f"{key}/{name}"
+        for key, choice in (value.items() if isinstance(value, dict) else ())
+        for name in _filtered_keys(choice)
+    ]
+
+
+def _filtered_keys(choice: object) -> list[str]:
+    try:
+        return keys_of_filter(parse_filter(choice.get("filter") if isinstance(choice, dict) else None, None))
+    except FilterError:  # rows written by SQL or a fixture may not follow the schema
+        return []
 
 
 def fact_names(value: object) -> Iterator[str]:

@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.acp_agents import acp_problem, find_acp_entry, is_acp_key
-from agents_app.configuration.knowledge import KNOWLEDGE, find_base_problem
+from agents_app.configuration.knowledge import (
+    KNOWLEDGE,
+    KNOWLEDGE_FILTERS,
+    filter_references,
+    find_base_problems,
+)
 from agents_app.configuration.mcp_clients import (
     ALL_TOOLS,
     MCP_CLIENTS,
@@ -36,6 +41,7 @@ FIELD_KINDS = {
     "scorers": Kind.SCORER,
     MCP_CLIENTS: Kind.MCP_TOOL,
     KNOWLEDGE: Kind.KNOWLEDGE,
+    KNOWLEDGE_FILTERS: Kind.KNOWLEDGE,
 }
 # The same for the values of variants: `conditional.tools` has the tools that any variant of the tools names.
 FIELDS_IN_VARIANTS = {f"{CONDITIONAL}.{field}": field for field in ("model", "tools", "memory", MEMORY_MODELS)}
@@ -44,7 +50,7 @@ VARIANT_MODEL = f"{CONDITIONAL}.model"
 
 
 # What staff and teams add, and only agents of the same owner may use.
-OWNED_FIELDS = frozenset({MCP_CLIENTS, KNOWLEDGE})
+OWNED_FIELDS = frozenset({MCP_CLIENTS, KNOWLEDGE, KNOWLEDGE_FILTERS})
 
 
 class MissingReference(NamedTuple):
@@ -121,6 +127,7 @@ def keys_of_fields(configuration: JSONMapping) -> dict[str, list[str]]:
     """Return the keys that a configuration refers to without its variants, by field."""
     keys_by_field = {field: _keys_of_field(field, configuration.get(field)) for field in FIELD_KINDS}
     keys_by_field[MEMORY_MODELS] = memory_providers(configuration.get("memory"))
+    keys_by_field[KNOWLEDGE_FILTERS] = filter_references(configuration.get(KNOWLEDGE))
     return {field: keys for field, keys in keys_by_field.items() if keys}
 
 
@@ -211,7 +218,7 @@ def reload_missing_entries(references: Mapping[str, Iterable[str]]) -> None:
     added: dict[Kind, set[str]] = {}
     for field, keys in references.items():
         kind = FIELD_KINDS[field]
-        for key in keys:
+        for key in keys if field != KNOWLEDGE_FILTERS else ():  # the bases are among the keys of another field
             if find_code_entry(kind, key) is None:
                 name = split_reference(key)[0] if field == MCP_CLIENTS else key
                 added.setdefault(Kind.ACP_AGENT if is_acp_key(kind, key) else kind, set()).add(name)
@@ -240,8 +247,8 @@ def find_missing_references(
     ]
     same_names = find_same_names(selected, stored.owner_id)
     missing += [MissingReference(MCP_CLIENTS, key, message) for key, message in same_names.items()]
-    bases = ((key, find_base_problem(key, stored.owner_id)) for key in references.get(KNOWLEDGE, ()))
-    return missing + [MissingReference(KNOWLEDGE, key, problem) for key, problem in bases if problem]
+    bases = find_base_problems(references, stored.owner_id)
+    return missing + [MissingReference(KNOWLEDGE, key, problem) for key, problem in bases]
 
 
 def _with_staff_entry(warning: MissingReference, owner_id: str) -> MissingReference | None:

@@ -12,12 +12,14 @@ from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.passages import passages_for_model
 from knowledge_app.search.rerank import _rerankers
 from knowledge_app.search.retrieval import search_base
+from knowledge_app.tool import cached_bases
 from knowledge_app.tool.fixed_filter import parse_fixed_filter
 from knowledge_app.tool.search_tool import search
 from runs_app.engine.context import RunDeps
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
-from tests.factories import AgentFactory, member
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
 from tests.knowledge_app.conftest import run_jobs
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 
@@ -129,6 +131,28 @@ def test_a_filter_by_an_undeclared_key_leaves_the_base_out(filled):
     (warning,) = stored_agents.get(agent.pk).build().warnings
 
     assert "'color' is not a filterable key" in warning.message
+
+
+def test_a_filter_by_an_undeclared_key_is_a_warning_where_the_agent_is_saved(filled):
+    publisher = Caller(api_key(member("publisher", "support")))
+    conditions = {"$or": [{"color": "red"}, {"$not": {"size": {"$gt": 3}}}], "product": "{{ tier }}"}
+    body = {"id": "guide", "ownerId": "support", "name": "Guide", "instructions": "Answer.", "model": DEMO}
+    fixed = {"knowledge": {"handbook": {"filter": conditions}}}
+
+    refused = publisher.post("/api/stored/agents?strict=true", body | fixed)
+    created = publisher.post("/api/stored/agents", body | fixed)
+
+    paths = [issue["field"] for issue in refused.body["issues"]]
+    assert (refused.status_code, paths) == (400, ["knowledge.handbook"] * 2)
+    reason = "is not a filterable key of this knowledge base. Use product, year."
+    assert [(warning["key"], warning["message"]) for warning in created.body["warnings"]] == [
+        ("handbook", f"The filter of the knowledge base 'handbook' cannot be used: {name}: '{name}' {reason}")
+        for name in ("color", "size")
+    ]
+    filled.filterable = ["product", "color", "size"]
+    filled.save()
+    cached_bases.base_table.reload()
+    assert publisher.get("/api/stored/agents/guide").body["warnings"] == []
 
 
 def test_the_boundary_of_a_passage_is_random_and_not_in_its_text(base):
