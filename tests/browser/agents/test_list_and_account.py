@@ -165,3 +165,13 @@ def test_the_admin_works_with_the_content_security_policy(visit, fresh):
         expect(page.locator("#content")).to_be_visible()
 
     assert visitor.console == []
+
+
+def test_long_names_of_teams_fit_on_a_phone(visit):
+    visitor = visit("root")
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+
+    page = visitor.goto("/team")
+    page.locator("#team option").first.evaluate("(option) => (option.textContent = 'crew'.repeat(16))")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
