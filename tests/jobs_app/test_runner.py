@@ -201,6 +201,46 @@ def test_a_lease_that_expires_while_others_are_given_up_is_noted_too(counting_jo
     assert noted_job == [first, *late]
 
 
+def test_a_job_that_was_given_up_says_why_and_has_no_lease(counting_job, noted_job):
+    for kind in ("counting", "noted"):
+        stored(kind=kind, state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(1))
+
+    runner.send_due()
+
+    for job in Job.objects.all():
+        assert (job.state, job.error, job.lease_until) == ("failed", runner.GIVEN_UP_MESSAGE, None)
+        assert job.finished_at is not None
+
+
+def test_the_last_attempt_of_a_living_worker_is_not_given_up(counting_job, noted_job):
+    for kind in ("counting", "noted"):
+        stored(kind=kind, state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(-60))
+
+    runner.send_due()
+
+    assert [job.state for job in Job.objects.all()] == ["running"] * 2
+    assert noted_job == []
+
+
+def test_a_job_that_is_retried_while_another_is_given_up_is_not_given_up(noted_job, monkeypatch):
+    old = {"kind": "noted", "state": "running", "attempts": MAX_ATTEMPTS, "lease_until": expire_lease(1)}
+    for _ in range(2):
+        stored(**old)
+
+    def retry_the_other(job):
+        noted_job.append(job)
+        other = Job.objects.exclude(pk=job.pk)
+        other.update(state="failed")
+        other.get().requeue()
+
+    monkeypatch.setitem(runner._when_given_up, "noted", retry_the_other)
+
+    runner.give_up_jobs()
+
+    assert len(noted_job) == 1
+    assert sorted(Job.objects.values_list("state", flat=True)) == ["failed", "queued"]
+
+
 def test_an_unavailable_broker_delays_a_job(counting_job, django_capture_on_commit_callbacks):
     nobody_listens = "redis://127.0.0.1:1/0"
 
