@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +31,8 @@ from runs_app.runs_of_resources import calls_of, in_any, runs_of, user_of
 
 FORGET, EXPORT_RESOURCE = "forget_resource", "export_resource"  # kinds of jobs
 ROWS_PER_BATCH = 1000  # rows of a transaction
+# What is there is from before the deletion, also if the clock of another process was ahead, or was set back since.
+MAX_CLOCK_DIFFERENCE = timedelta(days=1)
 
 runs_forgotten = Signal()  # sent with `run_ids` before runs and their child runs are deleted on request
 # Sent with `digest`, the hash of a resource whose data is deleted on request, and `before`: what is newer stays.
@@ -77,7 +79,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
         run_ends.cancel_run(run_id)
     digest = resource_digest(realm, key)
     delete_exports(realm, key)
-    resource_forgotten.send(Resource, digest=digest, before=timezone.now())
+    resource_forgotten.send(Resource, digest=digest, before=timezone.now() + MAX_CLOCK_DIFFERENCE)
     counts: dict[str, int] = {"messages": 0, "threads": 0, "runs": 0, "approvals": 0} | (job.cursor or {})
     is_gone = False
     while not is_gone:
@@ -87,7 +89,7 @@ def forget_resource_job(job: Job) -> dict[str, int]:
                 job.report_progress(done=sum(counts.values()), cursor=counts)
         is_gone = delete_resource(realm, key, digest)
     # Again, for copies that were made of a run before it was deleted, and exports that were started meanwhile.
-    resource_forgotten.send(Resource, digest=digest, before=timezone.now())
+    resource_forgotten.send(Resource, digest=digest, before=timezone.now() + MAX_CLOCK_DIFFERENCE)
     delete_exports(realm, key)
     note_forgotten(digest, job.parameters.get("by", ""))
     # The row of the job must not say whose data it was.

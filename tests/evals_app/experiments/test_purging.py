@@ -220,6 +220,17 @@ def test_an_item_that_is_made_of_a_run_just_before_its_deletion_is_purged_too(ed
     assert [item.input for item in ItemVersion.objects.all()] == ["[purged]"]
 
 
+def test_a_copy_of_a_process_whose_clock_is_ahead_is_purged_too(editor):
+    make_dataset("Copied", "Of others")
+    digest = resource_digest(f"u{editor.pk}", "ann")
+    later = timezone.now() + timedelta(hours=1)
+    ItemVersion.objects.filter(input="Copied").update(resource_digest=digest, created_at=later)
+
+    runner.run_now(FORGET, {"realm": f"u{editor.pk}", "resource": "ann"})
+
+    assert {*ItemVersion.objects.values_list("input", flat=True)} == {"[purged]", "Of others"}
+
+
 def test_copies_that_a_backup_brings_back_are_purged_again(editor, monkeypatch):
     make_dataset("Before", "After", "Of others")
     digest, time = resource_digest(f"u{editor.pk}", "ann"), timezone.now() - timedelta(days=1)
