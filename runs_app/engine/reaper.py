@@ -135,7 +135,9 @@ def untaken_runs() -> QuerySet[AgentRun, tuple[UUID, datetime | None]]:
     The oldest come first. The second value is the time at which the parent has ended. Child runs of background tasks
     outlive their parents.
     """
-    is_overdue = leases.is_unattended() & Q(created_at__lt=Now() - REDISPATCH_DELAY)
+    # One of a later time was created by a process whose clock is ahead, or before that of the database was set back.
+    has_waited = Q(created_at__lt=Now() - REDISPATCH_DELAY) | Q(created_at__gt=Now() + REDISPATCH_DELAY)
+    is_overdue = leases.is_unattended() & has_waited
     is_abandoned = Q(parent__finished_at__isnull=False) & ~is_child_of_task()
     runs = (
         AgentRun.objects.queued()

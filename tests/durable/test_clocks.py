@@ -63,6 +63,15 @@ def test_a_durable_run_is_taken_over_by_the_clock_of_the_database(set_clock, sec
     assert [lost.pk for lost in reaper.lost_runs()] == [run.pk]
 
 
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_queued_run_whose_message_is_lost_is_taken_by_every_clock(seconds):
+    agent, created_at = AgentFactory(), timezone.now() + timedelta(seconds=seconds)
+    columns = {"input": {}, "is_durable": True, "status": "queued", "created_at": created_at}
+    run = AgentRun.objects.create(agent=agent, agent_key=agent.pk, **columns)
+
+    assert [run_id for run_id, _ in reaper.untaken_runs()] == [run.pk]
+
+
 @pytest.mark.parametrize("seconds", [-60, 60])
 def test_a_call_does_not_expire_by_the_clock_of_another_process(settings, set_clock, seconds):
     run = wait_for_suspension(start_refund())
