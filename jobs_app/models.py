@@ -11,6 +11,7 @@ from django.core.files.base import File
 from django.core.files.storage import storages
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -27,6 +28,11 @@ def lease_duration() -> timedelta:
     return timedelta(seconds=settings.JOB_LEASE)
 
 
+def lease_end() -> Combinable:
+    """Return the end of a lease that begins now, by the clock of the database: those of two workers may differ."""
+    return Now() + lease_duration()
+
+
 class LeaseLost(Exception):
     """Another worker took over the job, because this one did not renew its lease in time."""
 
@@ -34,21 +40,19 @@ class LeaseLost(Exception):
 class JobQuerySet(models.QuerySet["Job"]):
     def due(self) -> Self:
         """Return the jobs that wait or whose worker died."""
-        return self.filter(Q(state=Job.State.QUEUED) | Q(state=Job.State.RUNNING, lease_until__lt=timezone.now()))
+        return self.filter(Q(state=Job.State.QUEUED) | Q(state=Job.State.RUNNING, lease_until__lt=Now()))
 
     def late(self) -> Self:
         """Return the jobs that wait for longer than a lease or whose worker died."""
-        now = timezone.now()
         return self.filter(
-            Q(state=Job.State.QUEUED, created_at__lt=now - lease_duration())
-            | Q(state=Job.State.RUNNING, lease_until__lt=now)
+            Q(state=Job.State.QUEUED, created_at__lt=Now() - lease_duration())
+            | Q(state=Job.State.RUNNING, lease_until__lt=Now())
         )
 
     def shorten_leases(self) -> None:
         """Let leases end in time that began before the clock was set back. Workers that live renew them meanwhile."""
-        now = timezone.now()
-        too_long = self.filter(state=Job.State.RUNNING, lease_until__gt=now + 2 * lease_duration())
-        too_long.update(lease_until=now + lease_duration())
+        too_long = self.filter(state=Job.State.RUNNING, lease_until__gt=Now() + 2 * lease_duration())
+        too_long.update(lease_until=lease_end())
 
     def for_user(self, user: Caller) -> Self:
         """Return the jobs that the user requested, or all for a superuser.
@@ -85,15 +89,14 @@ class JobQuerySet(models.QuerySet["Job"]):
                 state=Job.State.RUNNING,
                 attempts=F("attempts") + 1,
                 started_at=timezone.now(),
-                lease_until=timezone.now() + lease_duration(),
+                lease_until=lease_end(),
             )
         )
         return self.get(pk=job_id) if claimed else None
 
     def create_claimed(self, kind: str, parameters: JSONObject) -> Job:
         """Create a job that this process has claimed already, so that no worker can claim it."""
-        now = timezone.now()
-        claim = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease_duration()}
+        claim = {"state": Job.State.RUNNING, "attempts": 1, "started_at": timezone.now(), "lease_until": lease_end()}
         return self.create(kind=kind, parameters=parameters, **claim)
 
 
@@ -155,7 +158,7 @@ class Job(models.Model):
 
     def discard(self) -> bool:
         """Delete the job with its file and report. Return False if a worker is running it."""
-        is_running = Q(state=self.State.RUNNING, lease_until__gte=timezone.now())
+        is_running = Q(state=self.State.RUNNING, lease_until__gte=Now())
         # A worker that claims the job at the same time loses its lease, so it stops.
         # Only the key: Django reads the rows that it deletes, and a cursor or a result may be long.
         return Job.objects.exclude(is_running).filter(pk=self.pk).only("pk").delete()[0] > 0
@@ -178,7 +181,7 @@ class Job(models.Model):
         """Store the progress and renew the lease. Raise LeaseLost if another worker took over."""
         progress = {"done": done, "total": total, "cursor": cursor, "result": result, "report_size": report_size}
         self._write(
-            lease_until=timezone.now() + lease_duration(),
+            lease_until=lease_end(),
             **{key: value for key, value in progress.items() if value is not None},
         )
 
@@ -202,7 +205,8 @@ class Job(models.Model):
         if not claimed.update(**values):
             raise LeaseLost(f"Job {self.pk} was taken over by another worker.")
         for name, value in values.items():
-            setattr(self, name, value)
+            if not isinstance(value, Combinable):  # the end of the lease, which only the database knows
+                setattr(self, name, value)
 
 
 class JobFile(models.Model):

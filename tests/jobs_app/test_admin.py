@@ -168,7 +168,7 @@ def test_only_superusers_start_jobs_by_post(client, superuser):
 
 
 def test_progress_is_displayed_as_a_bar(client, superuser):
-    Job.objects.create(kind="prune_versions", state="running", done=3, total=4, lease_until=timezone.now())
+    Job.objects.create(kind="prune_versions", state="running", done=3, total=4, lease_until="2020-01-01T00:00Z")
 
     assert '<progress value="3" max="4"></progress> 3 of 4' in client.get(LIST).content.decode()
 

@@ -124,7 +124,7 @@ def test_an_unavailable_bucket_is_a_503_and_jobs_are_tried_again(server, setting
     assert (str(job.pk), job.state, job.error) == (exported, "running", "")
     bucket_storage.bucket_circuit.record_success()
     use_storage(settings, "")
-    Job.objects.update(lease_until=job.created_at)
+    Job.objects.update(lease_until="2020-01-01T00:00Z")
     assert run_claimed(exported).state == "done"
 
 

@@ -307,6 +307,21 @@ def test_the_lease_of_a_living_worker_is_not_shortened(counting_job):
     assert Job.objects.get().lease_until == job.lease_until
 
 
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_worker_with_another_clock_has_its_job_as_long_as_the_others(counting_job, monkeypatch, seconds):
+    right_time, job = timezone.now, stored()
+    with monkeypatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: right_time() + timedelta(seconds=seconds))
+        claimed = Job.objects.claim(job.pk)
+        runner.send_due()
+        assert Job.objects.claim(job.pk) is None
+        claimed.report_progress(done=1)
+
+    assert runner.run_claimed(str(job.pk)) is None
+    assert abs(Job.objects.get().lease_until - timezone.now() - lease_duration()) < timedelta(seconds=10)
+    claimed.finish({})
+
+
 def test_a_job_queued_too_long_is_late(counting_job):
     assert stored(created_at=expire_lease(600)).is_late
     assert not stored().is_late

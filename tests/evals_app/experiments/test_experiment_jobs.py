@@ -343,7 +343,7 @@ def test_an_outage_at_the_end_of_a_job_leaves_one_job(editor, agent, monkeypatch
     with monkeypatch.context() as outage:
         outage.setattr(Job, "finish", lose_database)
         runner.run_claimed(str(first.pk))
-    Job.objects.filter(pk=first.pk).update(lease_until=timezone.now())
+    Job.objects.filter(pk=first.pk).update(lease_until="2020-01-01T00:00Z")
     runner.run_claimed(str(first.pk))
 
     assert (queued_jobs().count(), Job.objects.get(pk=first.pk).state) == (1, Job.State.DONE)

@@ -2,7 +2,6 @@
 
 import pytest
 from django.db import IntegrityError
-from django.utils import timezone
 
 from agents_app.models import Agent
 from evals_app.experiments.jobs import EXPERIMENT_JOB
@@ -122,7 +121,7 @@ def test_a_worker_ends_the_experiment_of_a_killed_command(editor, monkeypatch):
     experiment = new_experiment(make_dataset("One"), editor, AgentFactory(model=DEMO))
 
     def be_taken_for_dead(item_loop, may_start=True):
-        Job.objects.filter(kind=COMMAND_JOB).update(lease_until=timezone.now())
+        Job.objects.filter(kind=COMMAND_JOB).update(lease_until="2020-01-01T00:00Z")
         runner.run_claimed(str(item_loop.job.pk))
         return True
 

@@ -178,7 +178,7 @@ def test_the_progress_after_a_change_counts_each_chunk_once(db, embedder, monkey
 def test_a_newer_job_replaces_the_work_of_an_older_one(base, embedder):
     document = add_text(base, "Install", long_text(60))
     old_job = document.job_id
-    Job.objects.filter(pk=old_job).update(state="running", lease_until=timezone.now())  # its worker died
+    Job.objects.filter(pk=old_job).update(state="running", lease_until="2020-01-01T00:00Z")  # its worker died
     add_text(base, "Install", "Short.")
 
     assert run_claimed(str(old_job)).result == {"skipped": True}
@@ -465,7 +465,7 @@ def test_of_two_jobs_that_build_the_same_index_one_goes_on(base, embedder, monke
 
     other.embed = start_the_other
     run_claimed(str(first.pk))
-    Job.objects.filter(pk=second[0].pk).update(lease_until=timezone.now())
+    Job.objects.filter(pk=second[0].pk).update(lease_until="2020-01-01T00:00Z")
     run_claimed(str(second[0].pk))
 
     jobs = {job.pk: (job.state, job.error) for job in Job.objects.filter(kind=REINDEX_BASE)}
@@ -640,7 +640,7 @@ def test_a_job_that_builds_an_index_beside_another_one_keeps_all_chunks(base, em
 
     other.embed = start_the_other_at_the_last_batch
     run_claimed(str(first.pk))
-    Job.objects.filter(pk=second[0].pk).update(lease_until=timezone.now())
+    Job.objects.filter(pk=second[0].pk).update(lease_until="2020-01-01T00:00Z")
     run_claimed(str(second[0].pk))
 
     base.refresh_from_db()
