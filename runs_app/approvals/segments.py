@@ -224,7 +224,7 @@ def is_approved(call: PendingCall) -> bool:
 
 def has_lost_tool(call: PendingCall, tools: Container[str]) -> bool:
     """Return whether the agent had the tool of a call when the call began to wait, and has it no more."""
-    # Tools of the memory are not among those of the agent, and their calls wait without a schema.
+    # Calls of tools that only some runs have, such as those of a registered memory, wait without a schema.
     return call.arguments_schema is not None and call.tool not in tools
 
 

@@ -41,7 +41,7 @@ from runs_app.building.tools import AgentTool, integration_tool, registered_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journaling.capability import Journaled
-from runs_app.memory.capabilities import memory_capabilities
+from runs_app.memory.capabilities import memory_capabilities, tools_of_memory
 from runs_app.memory.registered_memories import registered_memory
 from runs_app.providers.cached_providers import DEMO_DIALECT
 from runs_app.providers.current_model import current_model
@@ -126,14 +126,14 @@ class AgentBuilder:
             model_settings=self.model_settings(choice),
             toolsets=[FunctionToolset(tools, id=TOOLSET_ID)],
             output_type=[str, DeferredToolRequests],
-            capabilities=[*self.capabilities()],
+            capabilities=(capabilities := [*self.capabilities()]),
             # The limit of steps also limits how often a model may send invalid arguments.
             retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
         )
         self.check_names(tools)
         is_demo = get_model_provider(choice).dialect == DEMO_DIALECT
         origins = {tool.name: tool.metadata["origin"] for tool in tools if tool.metadata and "origin" in tool.metadata}
-        tools_by_name = {tool.name: tool for tool in tools}
+        tools_by_name = {tool.name: tool for tool in (*tools, *tools_of_memory(capabilities))}
         return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice), origins, tools_by_name)
 
     def instructions(self) -> str | Callable[[RunContext[RunDeps]], str] | None:

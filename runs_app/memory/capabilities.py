@@ -5,8 +5,9 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from pydantic_ai import Tool
 from pydantic_ai.capabilities import AbstractCapability
 
 from agentcms.wire.json_types import JSONMapping
@@ -33,3 +34,10 @@ def memory_capabilities(memory: MemoryOptions, model: JSONMapping) -> Iterator[A
     # After the last messages: it recalls none of those that the model gets anyway, and puts its own before them.
     if (recall := recall_options_of(memory)) is not None:
         yield SemanticRecall(recall)
+
+
+def tools_of_memory(capabilities: Iterable[AbstractCapability[RunDeps]]) -> Iterator[Tool[RunDeps]]:
+    """Yield the tools that the options of a memory give an agent. People decide their calls too, and edit them."""
+    for capability in capabilities:
+        if isinstance(capability, WorkingMemoryCapability):
+            yield from capability.toolset.tools.values()

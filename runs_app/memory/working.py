@@ -67,7 +67,7 @@ class WorkingMemoryCapability(AbstractCapability[RunDeps]):
         return self.toolset
 
     @cached_property
-    def toolset(self) -> AgentToolset[RunDeps]:
+    def toolset(self) -> FunctionToolset[RunDeps]:
         """The toolset with the tool.
 
         A run with a capability of its own asks for it again, and a durable one accepts only that of its agent.

@@ -243,6 +243,23 @@ def test_a_note_that_waited_for_approval_is_stored_if_nothing_has_changed(caller
     assert Resource.objects.get(key="alice").working_memory == "Ann likes tea"
 
 
+@pytest.mark.parametrize("arguments", [{"memory": 5}, {"text": "Ann"}, {}])
+def test_the_arguments_of_a_note_that_a_person_edits_are_checked(caller, arguments):
+    note()
+    text = 'updateWorkingMemory {"memory": "Ann likes tea"}'
+    body = {"messages": text, "memory": {"thread": "t", "resource": "alice"}, "requireToolApproval": True}
+    decision = {"runId": caller.post(GENERATE, body).body["runId"], "arguments": arguments}
+    path = "/api/agents/concierge/approve-tool-call-generate"
+
+    refused = caller.post(path, decision)
+    decision["arguments"] = {"memory": "Ann likes cake"}
+    answer = caller.post(path, decision)
+
+    assert (refused.status_code, refused.body["code"]) == (422, "invalid_decision")
+    assert results(answer.body) == [{"success": True}]
+    assert Resource.objects.get(key="alice").working_memory == "Ann likes cake"
+
+
 @pytest.fixture
 def continued(db):
     """Return the dependencies of a run that another process continues, and the row of its memory."""
