@@ -162,6 +162,8 @@ def parse_memory(body: JSONMapping) -> tuple[str, str]:
     with collecting_issues(issues):
         threads = {"memory.thread": thread.get("id"), "threadId": body.get("threadId")}
         keys[0] = parse_same_key(threads, is_thread_key, THREAD_KEY_MESSAGE)
+        if isinstance(memory.get("thread"), dict) and not keys[0]:  # nobody would remember this call
+            raise ConfigError([Issue("memory.thread.id", "This is required.")])
     with collecting_issues(issues):
         resources = {
             "memory.resource": memory.get("resource"),

@@ -139,6 +139,7 @@ def test_options_that_nothing_reads_are_a_warning_and_an_error_of_strict_request
         ({"options": {"readOnly": "yes"}}, "memory.options.readOnly"),
         ({"readOnly": 1}, "memory.readOnly"),
         ({"options": {"readOnly": 0}}, "memory.options.readOnly"),
+        ({"thread": {"title": "Trip"}}, "memory.thread.id"),
         ({"thread": {"id": "t", "title": 7}}, "memory.thread.title"),
         ({"thread": {"id": "t", "metadata": []}}, "memory.thread.metadata"),
     ],
