@@ -25,3 +25,15 @@ WITH_SAVE_KEY = [path for path in TEMPLATES if re.search(r"\bsave=True\b|\bdata-
 @pytest.mark.parametrize("template", WITH_SAVE_KEY, ids=lambda path: str(path.relative_to(BASE_DIR)))
 def test_a_form_with_a_button_for_mod_s_is_saved_by_it(template: Path):
     assert [tag for tag in FORM.findall(template.read_text()) if re.search(r"\bdata-save\b(?!-)", tag)] != []
+
+
+WITH_GUARD = [path for path in TEMPLATES if any("data-guard" in tag for tag in FORM.findall(path.read_text()))]
+
+
+@pytest.mark.parametrize("template", WITH_GUARD, ids=lambda path: str(path.relative_to(BASE_DIR)))
+def test_a_form_that_asks_before_text_is_lost_is_sent_by_the_keyboard(template: Path):
+    text = template.read_text()
+    has_run_button = re.search(r"\brun=True\b|\bdata-run\b", text) is not None
+
+    forms = [tag for tag in FORM.findall(text) if "data-guard" in tag]
+    assert [tag for tag in forms if not has_run_button and not re.search(r"\bdata-save\b(?!-)", tag)] == []

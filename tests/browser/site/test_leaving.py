@@ -77,8 +77,22 @@ def test_changed_settings_of_a_knowledge_base_are_not_lost(visit: Any, api: http
     page.get_by_label("Description").fill("What the guests ask.")
 
     assert is_asked(page)
-    page.get_by_role("button", name="Save").click()
+    page.keyboard.press("Control+s")
     expect(page.locator(".toast")).to_contain_text("was saved.")
+
+
+def test_a_score_that_is_not_saved_yet_is_not_lost(visit: Any, api: httpx.Client, agent: str):
+    run = api.post(f"/api/agents/{agent}/generate", json={"messages": "Hello"}).raise_for_status().json()["runId"]
+    page = visit().goto(f"/runs/{run}")
+    page.get_by_text("Score this answer").click()
+    assert not is_asked(page)
+
+    page.get_by_label("Score", exact=True).fill("0.7")
+
+    assert is_asked(page)
+    page.keyboard.press("Control+s")
+    expect(page.locator(".scores")).to_contain_text("0.70")
+    assert not is_asked(page)
 
 
 def test_the_reason_of_a_declined_call_is_not_lost(visit: Any, api: httpx.Client):
