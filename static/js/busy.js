@@ -15,6 +15,7 @@
     add: "Adding…",
     apply: "Applying…",
     archive: "Archiving…",
+    ask: "Searching…",
     change: "Changing…",
     compare: "Comparing…",
     copy: "Copying…",
@@ -35,6 +36,7 @@
     "roll back": "Rolling back…",
     run: "Starting…",
     save: "Saving…",
+    search: "Searching…",
     "sign in": "Signing in…",
     "sign out": "Signing out…",
     stop: "Stopping…",
@@ -157,12 +159,18 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     const control = event.submitter;
-    const method = control?.getAttribute("formmethod") || form.getAttribute("method");
-    if (event.defaultPrevented || method?.toLowerCase() !== "post" || form.getAttribute("target") === "_blank") return;
-    begin(control, form);
+    const method = (control?.getAttribute("formmethod") || form.getAttribute("method") || "get").toLowerCase();
+    if (event.defaultPrevented || method === "dialog" || form.getAttribute("target") === "_blank") return;
+    if (method === "post") begin(control, form);
+    addEventListener("beforeunload", (leaving) => leave(leaving, control, form), { once: true });
     setTimeout(() => end(control, form), GIVE_UP_DELAY);
-    addEventListener("beforeunload", (leaving) => endIfStayed(leaving, control, form), { once: true });
   });
+
+  // A search that only moves to a fragment of this page requests nothing, so it begins when the page is left.
+  function leave(leaving, control, form) {
+    begin(control, form);
+    endIfStayed(leaving, control, form);
+  }
 
   // Another form has unsaved text, and its user stays on the page.
   function endIfStayed(leaving, control, form) {

@@ -73,3 +73,23 @@ def test_a_form_without_htmx_is_busy_until_the_next_page(visit: Any):
     button.click(force=True)
     page.keyboard.press("Control+s")
     assert page.evaluate("submits") == 1
+
+
+def test_a_search_is_busy_from_the_moment_that_it_leaves_the_page(visit: Any):
+    visitor = visit(own_context=True)
+    visitor.page.clock.install()
+    page = visitor.goto("/datasets")
+    page.evaluate(COUNT_SUBMITS)
+    page.get_by_role("searchbox", name="Search datasets").fill("exam")
+    button = page.locator("main").get_by_role("button", name="Search", exact=True)
+
+    button.click()
+    page.clock.run_for(1000)
+    expect(button).not_to_have_attribute("aria-busy", "true")  # it may only lead to a fragment of this page
+    page.evaluate("window.dispatchEvent(new Event('beforeunload', {cancelable: true}))")
+
+    page.clock.run_for(1000)
+    button = page.get_by_role("button", name="Searching…")
+    expect(button).to_have_attribute("aria-busy", "true")
+    button.click(force=True)
+    assert page.evaluate("submits") == 1
