@@ -89,6 +89,18 @@ def test_a_dataset_is_created_and_its_items_edited_in_place(client, editor):
     assert "earlier version" not in text(client.get(f"{path}?version=99"))  # there is none yet
 
 
+def test_only_editors_are_told_to_add_items_to_an_empty_dataset(client, editor):
+    Dataset.objects.create(pk="empty", name="Empty", owner_id="support")
+
+    for_editors = text(client.get("/datasets/empty"))
+    client.force_login(member("viewer", "support"))
+    for_viewers = text(client.get("/datasets/empty"))
+
+    assert "or add an item below" in for_editors
+    assert "or add an item below" not in for_viewers
+    assert "Editors of the team add questions" in for_viewers
+
+
 @pytest.mark.parametrize("search", ["überblick", "ÜBERBLICK", "blick"])
 def test_a_dataset_is_found_by_its_name_in_any_case(client, editor, search):
     make_dataset(pk="overview", owner_id="support")
