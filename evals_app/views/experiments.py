@@ -34,14 +34,27 @@ from evals_app.views.formats import duration_text, result_duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, find_readable_runs, get_page_dataset, get_page_experiment
 from evals_app.views.result_filters import page_of_results
 
+MAX_BASELINES = 100  # in the list of what an experiment can be compared with
+
 
 @require_safe
 @login_required
 def experiment_list(request: HttpRequest) -> HttpResponse:
-    """List the experiments over all datasets, newest first."""
+    """List the experiments over all datasets, newest first. `dataset` and `agent` select those of one."""
     experiments = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
+    chosen = {name: request.GET.get(name, "").replace("\0", "") for name in ("dataset", "agent")}
+    if chosen["dataset"]:
+        experiments = experiments.filter(dataset=chosen["dataset"])
+    if chosen["agent"]:
+        experiments = experiments.filter(target_type=Experiment.Target.AGENT, target_id=chosen["agent"])
     page: Page[Experiment] = Paginator(experiments, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "evals/experiments.html", {"nav": "evals", "page": page})
+    chips = [
+        {"name": name.capitalize(), "value": value, "without": f"?{encode_query(**{**chosen, name: ''})}"}
+        for name, value in chosen.items()
+        if value
+    ]
+    context = {"nav": "evals", "page": page, "chips": chips, "query": encode_query(**chosen)}
+    return render(request, "evals/experiments.html", context)
 
 
 @require_safe
@@ -66,7 +79,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         "baseline": baseline,
         "scorers": [end_interval_with_scores(figures) for figures in row.scorer_figures],
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
-        "others": other_experiments(row).with_target_names(request.user)[:20] if row.is_finished else [],
+        "others": list_baselines(request, row, baseline) if row.is_finished else [],
         "may_edit": may_edit,
         "may_retry": may_edit and row.is_finished and not row.is_external,
         **unfinished_work(row),
@@ -99,6 +112,15 @@ def unfinished_work(row: Experiment) -> TemplateContext:
         "scorer_errors": count_scorer_errors(row),
         "retry_label": "Retry failed items" if row.failed_count else "Retry failed scores",
     }
+
+
+def list_baselines(request: HttpRequest, row: Experiment, baseline: Experiment | None) -> list[Experiment]:
+    """Return the newest experiments to compare with, and the one before this, which may be older."""
+    others = other_experiments(row).with_target_names(request.user)
+    newest = list(others[:MAX_BASELINES])
+    if baseline is not None and baseline not in newest:
+        newest += others.filter(pk=baseline.pk)
+    return newest
 
 
 # The dataset is visible already, and so are all experiments over it.

@@ -9,6 +9,7 @@ from evals_app.compare.jobs import compute_now
 from evals_app.compare.word_differences import mark_answers, mark_words
 from evals_app.datasets.changes import add_items, delete_items
 from evals_app.models import Dataset, Experiment, ItemVersion, ReleaseGate
+from evals_app.views import experiments
 from jobs_app.models import Job
 from tests.evals_app.compare.test_comparisons import ended
 from tests.evals_app.experiment_runs import make_dataset, new_experiment
@@ -68,6 +69,37 @@ def test_an_experiment_shows_results_and_those_that_failed(client, editor):
     assert "</svg>No</span>" in page.replace("\n", "")
     assert "First" not in failed
     assert "Second" in failed
+
+
+def test_all_experiments_of_a_dataset_or_an_agent_are_listed(client, editor):
+    AgentFactory(id="clerk", owner_id="support")
+    for name in ("first", "second"):
+        ended(make_dataset("One", pk=name, owner_id="support"), [1.0])
+    Experiment.objects.filter(dataset="second").update(target_type="agent", target_id="clerk")
+
+    dataset, quality = text(client.get("/datasets/second")), text(client.get("/agents/clerk/quality"))
+    of_first, of_agent = (text(client.get(f"/experiments?{query}")) for query in ("dataset=first", "agent=clerk"))
+    neither = text(client.get("/experiments?dataset=first&agent=clerk"))
+
+    assert 'href="/experiments?dataset=second">All experiments' in dataset
+    assert 'href="/experiments?agent=clerk">All experiments' in quality
+    assert ('href="/datasets/first"' in of_first, 'href="/datasets/second"' in of_first) == (True, False)
+    assert ('href="/datasets/first"' in of_agent, 'href="/datasets/second"' in of_agent) == (False, True)
+    assert "No matching experiments" in neither
+    assert 'href="?agent=clerk" aria-label="Remove dataset first"' in neither
+
+
+def test_an_experiment_is_compared_with_the_one_before_it_however_old(client, editor, monkeypatch):
+    monkeypatch.setattr(experiments, "MAX_BASELINES", 1)
+    dataset = make_dataset("One", owner_id="support")
+    before, row, newer, newest = (ended(dataset, [score]) for score in (0.1, 0.2, 0.3, 0.4))
+    Experiment.objects.update(target_type="agent", target_id="clerk")
+
+    page = text(client.get(f"/experiments/{row.pk}"))
+
+    assert f'value="{before.pk}" selected' in page
+    assert f'value="{newest.pk}"' in page
+    assert f'value="{newer.pk}"' not in page
 
 
 def test_an_experiment_is_started_and_cancelled(client, editor):
