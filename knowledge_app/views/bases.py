@@ -34,6 +34,7 @@ from knowledge_app.used_by import find_searching_agents
 from knowledge_app.views.lookups import base_permissions, get_page_base, publisher_owners
 
 ROWS_PER_PAGE = 50
+MAX_LISTED_AGENTS = 50
 
 
 @require_safe
@@ -133,9 +134,17 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         # Several forms on one page: their inputs need different IDs.
         "text_form": TextForm(base=base, auto_id="text_%s"),
         "url_form": UrlForm(base=base, auto_id="url_%s"),
-        "agents": find_searching_agents(base).for_user(request.user).only("id", "name").order_by("name", "pk")[:50],
+        **searching_agents_context(request, base),
     }
     return render(request, "knowledge/view.html", context)
+
+
+def searching_agents_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext:
+    """Return the first agents that search a base, by name, and how many others do."""
+    agents = find_searching_agents(base).for_user(request.user)
+    listed = [*agents.only("id", "name").order_by("name", "pk")[: MAX_LISTED_AGENTS + 1]]
+    more = agents.count() - MAX_LISTED_AGENTS if len(listed) > MAX_LISTED_AGENTS else 0
+    return {"agents": listed[:MAX_LISTED_AGENTS], "more_agents": more}
 
 
 @require_safe

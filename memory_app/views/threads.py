@@ -43,6 +43,7 @@ from tools_app.acp.permissions import thread_permissions
 ROWS_PER_PAGE = 30
 EXPORT_BATCH = 500
 MAX_FIRST_WORDS = 100  # characters
+MAX_AGENT_CHOICES = 500
 
 
 class ThreadRow(NamedTuple):
@@ -71,7 +72,7 @@ def thread_list(request: HttpRequest) -> HttpResponse:
         "rows": thread_rows(request, page),
         "agent_id": agent_id,
         "search": search,
-        "agents": published_agents(request),
+        "agents": published_agents(request, agent_id),
         "can_choose_agent": partial(can_choose_agent, request),  # for an empty list only
         "query": urlencode({name: value for name, value in (("agent", agent_id), ("q", search)) if value}),
     }
@@ -103,12 +104,20 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
     return threads
 
 
-def published_agents(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the agents with threads whose conversations the user may read as a publisher, as ID and name."""
+def published_agents(request: HttpRequest, agent_id: str) -> list[tuple[str, str]]:
+    """Return the agents with threads whose conversations the user may read as a publisher, as ID and name.
+
+    Of many agents, these are the first by name, and the chosen one.
+    """
     agents = Agent.objects.for_user(request.user).filter(Exists(Thread.objects.filter(agent=OuterRef("pk"))))
     if not request.user.is_superuser:
         agents = agents.filter(owner_id__in=owner_ids_for(request.user, Role.PUBLISHER))
-    return [*agents.order_by("name").values_list("pk", "name")[:100]]
+    rows = agents.order_by("name", "pk").values_list("pk", "name")
+    first = dict(rows[:MAX_AGENT_CHOICES])
+    # A list that shows another choice than its own would change it with the next search.
+    if agent_id and agent_id not in first:
+        first.update(rows.filter(pk=agent_id))
+    return [*first.items()]
 
 
 def page_number(request: HttpRequest, thread: Thread) -> str | int | None:

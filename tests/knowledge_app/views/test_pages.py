@@ -330,6 +330,21 @@ def test_a_missing_role_is_refused(filled, role, path):
     assert KnowledgeBase.objects.get().name == "Handbook"
 
 
+def test_the_page_counts_the_agents_that_it_does_not_list(filled, monkeypatch):
+    monkeypatch.setattr(bases, "MAX_LISTED_AGENTS", 2)
+    names = ["Ann", "Ben", "Cleo", "Dora"]
+    for name in names[:2]:
+        AgentFactory(name=name, owner_id="support", knowledge={"handbook": {}})
+    all_listed = browser().get(PAGE).text
+    for name in names[2:]:
+        AgentFactory(name=name, owner_id="support", knowledge={"handbook": {}})
+
+    page = browser().get(PAGE).text
+
+    assert " more" not in all_listed[all_listed.index(">Used by<") :].partition("</dd>")[0]
+    assert page[page.index(">Used by<") :].partition("</dd>")[0].endswith("Ben</a> and 2 more")
+
+
 def test_the_list_takes_few_queries(filled, django_assert_max_num_queries):
     make_base("other")
     viewer = browser(Role.VIEWER)

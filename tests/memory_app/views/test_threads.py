@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from agents_app.models import Agent
 from memory_app.models import Thread
+from memory_app.views import threads
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.form_submission import form_data
@@ -124,6 +125,18 @@ def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, 
         assert client.get(reverse("threads:export", args=["t"]), realm).status_code == (200 if may_read else 404)
         assert client.post(reverse("threads:delete", args=["t"]) + f"?realm={thread.realm}").status_code == 404
     assert Thread.objects.exists()
+
+
+def test_the_chosen_one_of_many_agents_stays_chosen(client, ann, thread, monkeypatch):
+    monkeypatch.setattr(threads, "MAX_AGENT_CHOICES", 1)
+    first = AgentFactory(id="archivist", name="Archivist", owner_id="support")
+    add_thread(ann, key="other", agent=first, agent_key=first.pk)
+    client.force_login(member("publisher", "support"))
+
+    mine, of_agent = client.get(LIST).text, client.get(f"{LIST}?agent=concierge").text
+
+    assert ('value="archivist"' in mine, 'value="concierge"' in mine) == (True, False)
+    assert ('value="archivist"' in of_agent, 'value="concierge" selected' in of_agent) == (True, True)
 
 
 def test_an_agent_that_moves_takes_no_conversations_to_the_new_team(client, ann, thread):
