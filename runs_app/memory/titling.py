@@ -12,6 +12,7 @@ from agents_app.configuration.memory.options import parse_memory_options
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from memory_app.history.titles import MAX_FIRST_TITLE_LENGTH, TITLE_THREAD, clean_title, save_title
+from memory_app.history.turn_markup import is_spoken
 from memory_app.models import Message, Thread
 from runs_app.memory.model_requests import is_demo_model, request_answer
 from runs_app.models import AgentRun
@@ -45,13 +46,15 @@ def title_thread(job: Job) -> dict[str, bool]:
 def conversation(thread: Thread) -> list[tuple[str, str]]:
     """Return role and text of the first messages, without signals that input processors may not have seen.
 
-    A run that has stored its messages has reached its input processors. One that failed may not have.
+    A run that has stored its messages has reached its input processors. One that failed may not have. The words of a
+    user that came as a signal have the role of the user.
     """
     processed = Message.objects.filter(thread=thread.pk, run_id=OuterRef("seen_by"))
     rows = thread.messages.exclude(text="").exclude(role=Message.Role.TOOL).order_by("number")
     rows = rows.filter(~Q(role=Message.Role.SIGNAL) | Q(Exists(processed)))
     return [
-        (str(role), text[:MAX_TITLED_CHARACTERS]) for role, text in rows.values_list("role", "text")[:MESSAGES_READ]
+        (str(Message.Role.USER if is_spoken(row) else row.role), row.text[:MAX_TITLED_CHARACTERS])
+        for row in rows.only("role", "text", "attributes")[:MESSAGES_READ]
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from agents_app.models import Agent
-from memory_app.models import Thread
+from memory_app.models import Message, Thread
 from memory_app.views import threads
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -60,6 +60,15 @@ def test_a_conversation_without_a_title_is_listed_with_its_first_words(client, a
 
     assert "My colour is turquoise." not in with_title
     assert '<span class="row-note" dir="auto">My colour is turquoise.</span>' in without_title
+
+
+def test_the_first_words_may_have_come_as_a_signal(client, ann, thread):
+    client.force_login(ann)
+    Thread.objects.update(title="")
+    signal = {"signal": {"type": "user", "tagName": "", "attributes": {}}}
+    Message.objects.filter(text="My colour is turquoise.").update(role="signal", attributes=signal)
+
+    assert '<span class="row-note" dir="auto">My colour is turquoise.</span>' in client.get(LIST).text
 
 
 def test_the_dialog_of_another_thread_with_the_id_deletes_nothing(client, ann, thread):

@@ -13,6 +13,7 @@ from runs_app.memory.titling import conversation
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO
+from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -49,6 +50,20 @@ def test_the_first_answer_gives_a_thread_its_title(caller):
     count = Job.objects.filter(kind=TITLE_THREAD).count()
     ask(caller, "And Faro")
     assert Job.objects.filter(kind=TITLE_THREAD).count() == count
+
+
+def test_a_conversation_that_a_message_has_woken_gets_a_title(caller):
+    """Its first words are a signal. Other signals are not words of the user."""
+    titled()
+    target = {"threadId": "t", "resourceId": "alice"}
+    note = {"type": "weather", "contents": "Rain"}
+    caller.post("/api/agents/concierge/signals", {"signal": note, "ifIdle": {"behavior": "persist"}, **target})
+
+    caller.post("/api/agents/concierge/send-message", {"message": "A trip to Lisbon", **target})
+    wait_until(lambda: Job.objects.filter(kind=TITLE_THREAD).exists(), 20, "the end of the run")
+
+    assert conversation(Thread.objects.get())[:2] == [("signal", "Rain"), ("user", "A trip to Lisbon")]
+    assert write_titles() == "A trip to Lisbon"
 
 
 @pytest.mark.parametrize("has_answered", [True, False])
