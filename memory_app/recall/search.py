@@ -14,6 +14,7 @@ from agentcms.db.statements.raw_rows import fetch_raw_rows
 from agentcms.vectors import find_embedder
 from agentcms.vectors.pgvector import ByteLength, CosineDistance, similarity_of_distance, uses_pgvector
 from agentcms.vectors.quantize import similarity_scores
+from memory_app.history.turn_markup import is_spoken
 from memory_app.models import Message, Vector
 from memory_app.recall.parts import cut_parts
 from memory_app.recall.surroundings import load_surroundings
@@ -150,9 +151,10 @@ def with_messages(hits: Iterable[FoundMessage]) -> Iterator[tuple[Message, Found
 
 
 def without_repeats(candidates: Iterable[tuple[Message, FoundMessage]]) -> Iterator[tuple[Message, FoundMessage]]:
-    """Yield the first of the messages that have the same role and text."""
+    """Yield the first of the messages that have the same role and text. The words of a person may be a signal."""
     seen: set[tuple[str, str]] = set()
     for row, hit in islice(candidates, MAX_CANDIDATES):
-        if (row.role, row.text) not in seen:
-            seen.add((row.role, row.text))
+        form = (Message.Role.USER if is_spoken(row) else row.role, row.text)
+        if form not in seen:
+            seen.add(form)
             yield row, hit

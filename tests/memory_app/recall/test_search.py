@@ -93,6 +93,18 @@ def test_a_message_that_a_thread_repeats_takes_one_place_and_few_queries(editor,
     assert [item.message.text for item in recalled] == ["Done.", "Book the boat."]
 
 
+def test_words_that_were_repeated_as_a_signal_take_one_place(editor):
+    thread = add_thread(editor, texts=[("user", "Where is the boat?")] * 2 + [("assistant", "In the harbour.")])
+    signal = {"signal": {"type": "user", "tagName": "", "attributes": {}}}
+    thread.messages.filter(number=2).update(role="signal", attributes=signal)
+    add_vectors(thread, [np.array([1, 0], np.float32)] * 2 + [np.array([0, 1], np.float32)])
+
+    vectors, query = vectors_of_resource(thread.resource_id, EMBEDDER), np.array([[1, 0]], np.float32)
+    recalled = recall_messages(vectors, query, 2, distinct=True)
+
+    assert [item.message.text for item in recalled] == ["Where is the boat?", "In the harbour."]
+
+
 def test_the_messages_around_each_hit_take_as_few_queries_as_those_around_one(editor, django_assert_max_num_queries):
     """Tool results belong to the answer before them, under which the API shows them."""
     threads = [add_thread(editor, texts=[("user", f"Message {number}") for number in range(6)], key=k) for k in "ab"]
