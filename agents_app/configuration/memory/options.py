@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from agentcms.vectors import UnknownEmbedder, find_embedder
 from agentcms.wire.json_types import JSONValue
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import validation_error
@@ -231,6 +232,21 @@ def options_without_effect(memory: object) -> Iterator[tuple[str, str]]:
         yield f"options.{OBSERVATIONAL_MEMORY}", MISPLACED_MESSAGE
     if memory.get("vector"):
         yield "vector", VECTOR_MESSAGE
+    name = memory.get("embedder")
+    if isinstance(name, str) and name and (message := embedder_problem(name)):
+        yield "embedder", message
+
+
+def embedder_problem(name: str) -> str:
+    """Return why an embedder of this process cannot be used, or a blank text. Those of providers are references."""
+    provider, slash, _ = name.partition("/")
+    if slash and provider != LOCAL_EMBEDDERS:
+        return ""
+    try:
+        find_embedder(name)
+    except UnknownEmbedder as error:
+        return str(error)
+    return ""
 
 
 # The models of the objects in a memory, by path.

@@ -116,6 +116,27 @@ def test_names_that_nothing_reads_and_missing_models_are_warnings(caller):
     }
 
 
+@pytest.mark.parametrize("embedder", ["local/nope", "text-embedding-3-small"])
+def test_an_unknown_embedder_is_a_warning_and_an_error_of_strict_requests(caller, embedder):
+    memory = {"options": {"semanticRecall": True}, "embedder": embedder}
+
+    (warning,) = caller.create(memory=memory).body["warnings"]
+    strict = caller.patch(f"{AGENT}?strict=true", {"memory": memory})
+
+    assert (warning["field"], warning["message"].partition(". ")[0]) == (
+        "memory.embedder",
+        f"Unknown embedder '{embedder}'",
+    )
+    assert (strict.status_code, [issue["field"] for issue in strict.body["issues"]]) == (400, ["memory.embedder"])
+
+
+@pytest.mark.parametrize("embedder", ["local/multilingual", "openai/text-embedding-3-small", None])
+def test_a_usable_embedder_is_no_warning(caller, embedder):
+    memory = {"options": {"semanticRecall": True}, "embedder": embedder}
+
+    assert caller.create(memory=memory).body["warnings"] == []
+
+
 def test_pages_compare_options_by_path():
     changed = {**FULL, "options": {**FULL["options"], "lastMessages": 5}}
     (section,) = config_sections({"memory": FULL})
