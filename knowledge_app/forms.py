@@ -12,6 +12,7 @@ from agentcms.errors import BadRequest
 from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
 from agentcms.web.concurrent_edits import ConcurrentEditForm
+from agentcms.web.text_direction import PersonTextField
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
 from agents_app.forms.fields import OwnerField
@@ -48,6 +49,7 @@ class BaseForm(ConcurrentEditForm, forms.ModelForm):
             "rerank",
         )
         widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 2})}
+        field_classes: ClassVar = {"name": PersonTextField, "description": PersonTextField}
 
     def __init__(self, *args: Any, owners: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -106,7 +108,7 @@ class MetadataForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.base = base
         for key in base.filterable:
-            self.fields[f"meta-{key}"] = forms.CharField(label=key, required=False, max_length=500)
+            self.fields[f"meta-{key}"] = PersonTextField(label=key, required=False, max_length=500)
 
     @property
     def problem(self) -> str:
@@ -124,8 +126,8 @@ class MetadataForm(forms.Form):
 class TextForm(MetadataForm):
     """A document that is pasted."""
 
-    name = forms.CharField(max_length=MAX_DOCUMENT_NAME_LENGTH)
-    text = forms.CharField(widget=forms.Textarea(attrs={"rows": 8}), strip=False)
+    name = PersonTextField(max_length=MAX_DOCUMENT_NAME_LENGTH)
+    text = PersonTextField(widget=forms.Textarea(attrs={"rows": 8}), strip=False)
 
 
 class UrlForm(MetadataForm):
@@ -137,13 +139,13 @@ class UrlForm(MetadataForm):
 class AskForm(forms.Form):
     """A search to try, with one condition per filterable key."""
 
-    q = forms.CharField(label="Question", max_length=MAX_QUERY_LENGTH)
+    q = PersonTextField(label="Question", max_length=MAX_QUERY_LENGTH)
     top_k = forms.IntegerField(
         label="Passages", min_value=1, max_value=MAX_TOP_K, initial=DEFAULT_TOP_K, required=False
     )
     key = forms.ChoiceField(label="Filter by", required=False)
     operator = forms.ChoiceField(label="Condition", choices=CONDITIONS, required=False)
-    value = forms.CharField(max_length=500, required=False)
+    value = PersonTextField(max_length=500, required=False)
 
     def __init__(self, *args: Any, base: KnowledgeBase, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -16,6 +16,7 @@ from access_app.forms.facts_field import FactsField
 from access_app.models import ApiKey, validate_key_context, validate_key_resource
 from access_app.role import Role
 from agentcms.cache import CACHE_ERRORS
+from agentcms.web.text_direction import PersonTextField
 
 RESOURCE_HELP = (
     "The end user, document or room whose conversations the key reaches, and nothing else. Such a key may be given to "
@@ -48,7 +49,7 @@ class KeyForm(forms.Form):
         help_text="The key never has more permissions than you.",
     )
     expires_at = forms.ChoiceField(required=False, choices=list(KEY_LIFETIMES.items()), initial="90", label="Expires")
-    resource = forms.CharField(
+    resource = PersonTextField(
         required=False, label="Only for the resource", help_text=RESOURCE_HELP, validators=[validate_key_resource]
     )
     context = FactsField(

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from access_app.role import SHARED_LABEL
 from access_app.teams import TEAM_PLACEHOLDER, can_be_offered
 from agentcms.web.json_field import ParsedJSONField
+from agentcms.web.text_direction import PersonTextField
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse_typed_json
 from agentcms.wire.json_types import JSONObject
@@ -33,15 +34,11 @@ def id_taken_message(agent_id: str) -> str:
     return f"The ID {agent_id} is already taken. Choose another one."
 
 
-class RawTextField(forms.CharField):
+class RawTextField(PersonTextField):
     """A text that is not trimmed. Line ends, which browsers send as CR LF, are stored as LF."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"strip": False, **options})
-
-    def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
-        # A text of a person: the browser finds its direction.
-        return {**super().widget_attrs(widget), "dir": "auto"}
 
     def to_python(self, value: Any) -> str | None:
         text = super().to_python(value)

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from agentcms.web.concurrent_edits import ConcurrentEditForm
+from agentcms.web.text_direction import PersonTextField
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
@@ -90,7 +91,7 @@ class ReportingForm(forms.Form):
 class NewDatasetForm(ReportingForm):
     """The name and the team of a new dataset."""
 
-    name = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}))
+    name = PersonTextField(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     owner_id = OwnerField(
         error_messages={"invalid_choice": "You cannot create datasets for this team. Choose one of your teams."}
     )
@@ -114,8 +115,8 @@ class DatasetForm(ConcurrentEditForm, ReportingForm):
 
     field_names: ClassVar = {"scorerIds": "scorer_keys"}
 
-    name = forms.CharField(max_length=200)
-    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    name = PersonTextField(max_length=200)
+    description = PersonTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     target_ids = KeysField(required=False, label="Agents", help_text="The IDs of the agents that the dataset is for.")
     scorer_keys = KeysField(required=False, label="Scorers", help_text="Used by experiments that name none.")
     tags = KeysField(required=False, help_text="Separated by commas. A tag with a comma is in quotes.")

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from agentcms.web.concurrent_edits import ConcurrentEditForm
-from agentcms.web.text_direction import isolate_text
+from agentcms.web.text_direction import PersonTextField, isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.models.querysets import usable_owners
 from agents_app.registry import Kind, registry
@@ -62,7 +62,7 @@ class StartForm(forms.Form):
     max_cost = forms.FloatField(
         required=False, min_value=0, label="Stop above ($)", help_text="Blank: the cost has no limit."
     )
-    name = forms.CharField(required=False, max_length=200)
+    name = PersonTextField(required=False, max_length=200)
 
     def __init__(self, *args: Any, dataset: Dataset, agents: list[tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -144,7 +144,7 @@ class ReviewForm(ConcurrentEditForm):
         required=False, choices=[("", "Not reviewed"), *ExperimentResult.Review.choices], label="State"
     )
     tags = KeysField(required=False, help_text="Separated by commas. A tag with a comma is in quotes.")
-    comment = forms.CharField(required=False, max_length=MAX_TEXT_LENGTH, widget=forms.Textarea(attrs={"rows": 2}))
+    comment = PersonTextField(required=False, max_length=MAX_TEXT_LENGTH, widget=forms.Textarea(attrs={"rows": 2}))
 
     def clean_tags(self) -> list[str]:
         tags: list[str] = self.cleaned_data["tags"]

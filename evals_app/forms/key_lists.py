@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from django import forms
 from django.core.validators import ProhibitNullCharactersValidator
+
+from agentcms.web.text_direction import PersonTextField
 
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|\Z)')
 
 
-class KeysField(forms.CharField):
+class KeysField(PersonTextField):
     """Keys, separated by commas."""
 
     def prepare_value(self, value: object) -> Any:

@@ -8,6 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from agentcms.web.concurrent_edits import ConcurrentEditForm
+from agentcms.web.text_direction import PersonTextField
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import Issue
 from agents_app.forms.fields import OwnerField
@@ -48,14 +49,14 @@ class ScorerForm(ConcurrentEditForm):
 
     optional_names = ("key", "description", "lowest", "highest", "pass_threshold", "output_schema", "change_message")
 
-    name = forms.CharField(max_length=200)
+    name = PersonTextField(max_length=200)
     key = forms.SlugField(
         required=False, max_length=64, label="ID", help_text="Blank: made from the name. It cannot be changed."
     )
     owner_id = OwnerField(
         error_messages={"invalid_choice": "You cannot create scorers for this team. Choose one of your teams."}
     )
-    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    description = PersonTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     type = forms.ChoiceField(choices=TYPE_CHOICES)
     model_provider = forms.CharField(
         required=False,
@@ -69,7 +70,7 @@ class ScorerForm(ConcurrentEditForm):
         label="Model",
         widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"}),
     )
-    instructions = forms.CharField(
+    instructions = PersonTextField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text="What a judge looks at, and what each score means. Blank: those of the ready-made judge.",
@@ -82,7 +83,7 @@ class ScorerForm(ConcurrentEditForm):
         help_text="For a judge that answers with an object: its properties. One of them is score, a number.",
     )
     settings = SettingsField(label="Settings")
-    change_message = forms.CharField(required=False, max_length=500, label="Describe this change")
+    change_message = PersonTextField(required=False, max_length=500, label="Describe this change")
 
     def __init__(
         self, data: QueryDict | None = None, *, row: Scorer | None = None, owners: list[str] | None = None

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agentcms.web.text_direction import isolate_text
+from agentcms.web.text_direction import PersonTextField, isolate_text
 from memory_app.history.participants import (
     MAX_FUNCTIONAL_ROLE,
     MAX_PARTICIPANT_NAME,
@@ -37,10 +37,10 @@ class ParticipantForm(forms.Form):
         empty_label="Choose a member",
         error_messages={"invalid_choice": "Choose an active member of the agent's team."},
     )
-    name = forms.CharField(
+    name = PersonTextField(
         required=False, max_length=MAX_PARTICIPANT_NAME, help_text="As the agent reads it. Blank takes the username."
     )
-    functional_role = forms.CharField(
+    functional_role = PersonTextField(
         required=False,
         max_length=MAX_FUNCTIONAL_ROLE,
         label="Role in the conversation",

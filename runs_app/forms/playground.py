@@ -5,6 +5,7 @@ from __future__ import annotations
 from django import forms
 from django.conf import settings
 
+from agentcms.web.text_direction import PersonTextField
 from agents_app.forms.fields import RawTextField
 
 MAX_SAVED_INPUTS = 50  # of one user for one agent
@@ -37,6 +38,6 @@ class MessageForm(forms.Form):
 class SavedInputForm(MessageForm):
     """Form of a saved input: a message with a name."""
 
-    input_name = forms.CharField(
+    input_name = PersonTextField(
         label="Name", max_length=100, error_messages={"required": "Enter a name for the input."}
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django import forms
 
+from agentcms.web.text_direction import PersonTextField
+
 PERSON_SCORER = "person"  # the key of scores by people
 
 
@@ -23,7 +25,7 @@ class ScoreForm(forms.Form):
             "max_value": "Enter a number from 0 to 1.",
         },
     )
-    comment = forms.CharField(
+    comment = PersonTextField(
         label="Comment", max_length=5000, required=False, widget=forms.Textarea(attrs={"rows": 2})
     )
 
