@@ -68,6 +68,17 @@ def test_a_message_creates_its_thread_and_wakes_a_run(caller, editor):
     assert listed[0]["author"]["name"] == editor.username
 
 
+@pytest.mark.parametrize(("route", "behavior", "status"), [("send-message", "wake", 429), ("signals", "discard", 200)])
+def test_a_signal_that_is_not_stored_creates_no_thread(caller, settings, route, behavior, status):
+    settings.RUNS_PER_USER = 0
+
+    sent = caller.post(f"{AT}/{route}", {**BODIES[route], "ifIdle": {"behavior": behavior}})
+
+    assert sent.status_code == status
+    assert caller.get(MESSAGES).status_code == 404
+    assert not Thread.objects.exists()
+
+
 def test_a_signal_is_listed_with_its_type_and_attributes(caller):
     signal = {"id": "s1", "type": "reactive", "contents": "Late", "attributes": {"pr": 1}, "metadata": {"a": 1}}
 
