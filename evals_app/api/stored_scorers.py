@@ -212,9 +212,12 @@ class ScorerCompareView(JSONView):
     def get(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id)
         with QueryParams(request) as query:
-            first, second = query.text("from", ""), query.text("to", "")
+            names = [query.text(name, "") or "" for name in ("from", "to")]
+            for parameter, name in zip(("from", "to"), names, strict=True):
+                if not name:
+                    query.add_fault(parameter, "Give a version ID, live or head.")
             unknown = query.check_unknown_names()
-        old, new = changes.get_scorer_version(row, first or ""), changes.get_scorer_version(row, second or "")
+        old, new = (changes.get_named_version(row, name) for name in names)
         diffs = [
             {"field": name, "previousValue": old.snapshot.get(name), "currentValue": new.snapshot.get(name)}
             for name in changes.differing_fields(old.snapshot, new.snapshot)

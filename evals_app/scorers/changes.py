@@ -173,6 +173,17 @@ def get_scorer_version(row: Scorer, version_id: str) -> ScorerVersion:
     return version
 
 
+def get_named_version(row: Scorer, name: str) -> ScorerVersion:
+    """Return the live version or the newest one, `live` or `head`, else that of an ID or number. Raise NotFound."""
+    pointers = {"live": row.live, "head": row.head}
+    if name not in pointers:
+        return get_scorer_version(row, name)
+    version = pointers[name]
+    if version is None:
+        raise NotFound(f"The scorer has no version {name}.")
+    return version
+
+
 def find_scorer_version(row: Scorer, version_id: str) -> ScorerVersion | None:
     """Return a version by its ID or number, or None."""
     if key := parse_uuid(version_id):

@@ -93,6 +93,17 @@ def test_versions_are_compared_published_restored_and_deleted(publisher):
     assert publisher.get(f"{versions}/{second['id']}").status_code == 404
 
 
+def test_the_draft_is_compared_with_the_live_version(publisher):
+    create(publisher)
+    publisher.patch(f"{SCORERS}/polite", {"name": "Warm", "publish": False})
+    compare = f"{SCORERS}/polite/versions/compare"
+
+    draft, unnamed = publisher.get(f"{compare}?from=live&to=head"), publisher.get(f"{compare}?from=live")
+
+    assert draft.body["diffs"] == [{"field": "name", "previousValue": "Polite", "currentValue": "Warm"}]
+    assert (unnamed.status_code, unnamed.body["issues"][0]["field"]) == (400, "to")
+
+
 def test_a_comparison_tells_true_from_1(publisher):
     schema = {"type": "object", "properties": {"score": {"const": 1}}}
     create(publisher, presetConfig={"check": "json-schema", "schema": schema})
