@@ -129,6 +129,9 @@ def common_issues(snapshot: JSONObject) -> list[Issue]:
     issues = []
     if low >= high:
         issues.append(Issue("scoreRange", "The maximum must be above the minimum."))
+    elif (threshold := snapshot.get("passThreshold")) is not None and not low <= threshold <= high:
+        # Every score would pass, or none.
+        issues.append(Issue("passThreshold", f"Give a number from {low:g} to {high:g}, the range of the scores."))
     schema = snapshot.get("outputSchema")
     if schema:
         issues += invalid_schema_issues("outputSchema", schema)

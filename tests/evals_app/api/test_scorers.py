@@ -93,6 +93,26 @@ def test_versions_are_compared_published_restored_and_deleted(publisher):
     assert publisher.get(f"{versions}/{second['id']}").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("options", "is_accepted"),
+    [({"passThreshold": 1}, True), ({"passThreshold": 1.5}, False), ({"passThreshold": -0.1}, False)]
+    + [({"passThreshold": 4, "scoreRange": {"min": 1, "max": limit}}, limit > 4) for limit in (5, 3)],
+)
+def test_a_threshold_that_no_score_or_every_score_passes_is_refused(publisher, options, is_accepted):
+    judge = {
+        "name": "Judge",
+        "type": "llm-judge",
+        "model": {"provider": "demo", "name": "echo"},
+        "instructions": "Look.",
+    }
+
+    answer = publisher.post(SCORERS, {**judge, **options})
+
+    assert answer.status_code == (201 if is_accepted else 400), answer.body
+    if not is_accepted:
+        assert [issue["field"] for issue in answer.body["issues"]] == ["passThreshold"]
+
+
 def test_the_draft_is_compared_with_the_live_version(publisher):
     create(publisher)
     publisher.patch(f"{SCORERS}/polite", {"name": "Warm", "publish": False})
