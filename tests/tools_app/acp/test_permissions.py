@@ -85,6 +85,12 @@ def test_an_option_with_the_same_id_and_another_kind_is_not_the_chosen_one():
     assert WRITE.option_like(ChosenOption()) == ""
 
 
+def test_the_chosen_one_of_several_options_of_a_kind_is_given():
+    options = (PermissionAnswer("a", "In A", "allow_once"), PermissionAnswer("b", "In B", "allow_once"))
+
+    assert replace(WRITE, options=options).option_like(ChosenOption("b", "allow_once")) == "b"
+
+
 def test_requests_are_equal_if_they_do_the_same():
     two = replace(WRITE, paths=("a", "b"))
 
