@@ -18,7 +18,7 @@ from memory_app.history.locks import lock_threads
 from memory_app.history.message_data import derive_fields
 from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages, reject_full_thread
 from memory_app.history.signal_markup import Signal, signal_text
-from memory_app.history.signal_payloads import ERROR, signal_of, signal_payload
+from memory_app.history.signal_payloads import ERROR, attribute_order, signal_of, signal_payload
 from memory_app.history.turn_markup import find_turns
 from memory_app.models import Message, Thread
 
@@ -43,7 +43,8 @@ def append_signal(thread: Thread, signal: Signal, author: Author, delivery: JSON
     """Append a signal to a locked thread. Raise Conflict if the thread is full."""
     reject_full_thread(thread, 1)
     attributes: JSONObject = {
-        "signal": {"type": signal.type, "tagName": signal.tag_name, "attributes": dict(signal.attributes)}
+        "signal": {"type": signal.type, "tagName": signal.tag_name, "attributes": dict(signal.attributes)},
+        **attribute_order(signal.attributes),
     }
     if signal.metadata:
         attributes["metadata"] = dict(signal.metadata)

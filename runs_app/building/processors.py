@@ -40,6 +40,7 @@ from pydantic_ai.settings import ModelSettings
 from agentcms.wire.json_types import JSONMapping, JSONValue
 from agents_app.registry import Entry
 from memory_app.history.messages_for_model import PAYLOAD, UNPROCESSED
+from memory_app.history.signal_payloads import signal_of_payload
 from memory_app.history.thread_signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.building.tool_names import OUTPUT_TOOL
@@ -125,9 +126,11 @@ class InputProcessors(AbstractCapability[RunDeps]):
         prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
         if not prompts or all(id(part) in processed for part in prompts):
             return
-        values = {name: value for name, value in signal["attributes"].items() if isinstance(value, str)}
+        # In the order of the signal: a replay must process the same texts as the recorded step.
+        given = signal_of_payload(signal).attributes
+        values = {name: value for name, value in given.items() if isinstance(value, str)}
         texts = await self.process_texts(ctx, [signal["contents"], *values.values()], of_tool=False)
-        attributes = {**signal["attributes"], **dict(zip(values, texts[1:], strict=True))}
+        attributes = {**given, **dict(zip(values, texts[1:], strict=True))}
         changed = {**signal, "contents": texts[0], "attributes": attributes}
         result = replace(prompts[0], content=delivered_text(changed))
         processed[id(prompts[0])] = (prompts[0], result)

@@ -14,6 +14,7 @@ from agentcms.errors import ApiError, Conflict
 from agents_app.editing.archiving import archive_locked
 from agents_app.registry import Entry, Kind, registry
 from memory_app.history.signal_markup import Signal
+from memory_app.history.signal_payloads import signal_of
 from memory_app.history.thread_signals import NO_RUN, refuse_signals, release_signals, save_processed_signal
 from memory_app.history.threads import create_named_thread
 from memory_app.history.token_estimate import count_tokens
@@ -462,6 +463,21 @@ def test_signals_of_a_run_that_has_answered_them_do_not_wait_again(send, agent, 
     release_signals(thread.pk, done.pk, 3)
 
     assert signals().get().seen_by == done.pk
+
+
+@pytest.mark.parametrize("processors", [[], [{"key": "mask-email"}]])
+def test_the_model_reads_the_attributes_in_the_order_in_which_they_were_sent(send, agent, processors):
+    agent.edit({"input_processors": processors})
+    attributes = {"source": "git a@example.com", "pr": 123, "by": None, "name": "Ann"}
+
+    sent = send("Merged", "system-reminder", attributes=attributes)
+
+    source = "git [e-mail]" if processors else "git a@example.com"
+    markup = f'<system-reminder source="{source}" pr="123" name="Ann">Merged</system-reminder>'
+    assert markup in wait_for_end(AgentRun.objects.get(pk=sent.run_id)).output
+    stored = Message.objects.get(role="signal")
+    assert stored.data["parts"][0]["content"] == markup
+    assert [*signal_of(stored).attributes] == [*attributes]
 
 
 def test_input_processors_see_the_text_and_the_attributes_of_each_signal(send, agent, editor, thread):
