@@ -18,6 +18,7 @@ from agents_app.registry import Entry, Kind, registry
 MCP_CLIENTS = "mcpClients"
 ALL_TOOLS = "*"
 NO_TOOL_MESSAGE = "No MCP tool is registered as '{key}'."
+NO_TOOLS_MESSAGE = "No MCP server with the ID '{server}' lists tools."
 CHANGED_MESSAGE = "The MCP tool '{key}' changed on its server. Accept the change to use it."
 SAME_NAME_MESSAGE = (
     "The MCP tool '{key}' has the same name for models as '{other}'. Change the prefix of one of their servers."
@@ -91,7 +92,8 @@ def find_problem(reference: str, owner_id: str) -> str:
     """Return why an agent of this owner cannot use a tool, or a blank text."""
     key, digest = split_reference(reference)
     if key.endswith(f"_{ALL_TOOLS}"):
-        return "" if server_tools(key.removesuffix(f"_{ALL_TOOLS}"), owner_id) else NO_TOOL_MESSAGE.format(key=key)
+        server = key.removesuffix(f"_{ALL_TOOLS}")
+        return "" if server_tools(server, owner_id) else NO_TOOLS_MESSAGE.format(server=server)
     entry = find_tool(key, owner_id)
     if entry is None:
         return NO_TOOL_MESSAGE.format(key=key)

@@ -311,7 +311,7 @@ def test_a_server_of_a_team_is_there_for_its_agents_alone(office, server_owner, 
     tools, warnings = built(agent)
     assert list(tools) == (["office_add"] if offered else [])
     assert offered or agent.mcp_clients == {"office": {}}
-    assert warnings == ([] if offered else ["No MCP tool is registered as 'office_*'."])
+    assert warnings == ([] if offered else ["No MCP server with the ID 'office' lists tools."])
 
 
 def test_a_server_that_is_switched_off_is_left_out_at_once(office):
