@@ -88,12 +88,18 @@ def server_tools(server: str, owner_id: str) -> dict[str, Entry]:
     }
 
 
+def all_tools(server: str, owner_id: str) -> list[Entry]:
+    """Return the tools that `{"office": {}}` stands for: those that an agent gets without naming them."""
+    return [entry for entry in server_tools(server, owner_id).values() if not entry.is_opt_in]
+
+
 def find_problem(reference: str, owner_id: str) -> str:
     """Return why an agent of this owner cannot use a tool, or a blank text."""
     key, digest = split_reference(reference)
     if key.endswith(f"_{ALL_TOOLS}"):
         server = key.removesuffix(f"_{ALL_TOOLS}")
-        return "" if server_tools(server, owner_id) else NO_TOOLS_MESSAGE.format(server=server)
+        reasons = [tool.unavailable_reason for tool in all_tools(server, owner_id)]
+        return "" if "" in reasons else next(iter(reasons), NO_TOOLS_MESSAGE.format(server=server))
     entry = find_tool(key, owner_id)
     if entry is None:
         return NO_TOOL_MESSAGE.format(key=key)
@@ -152,13 +158,14 @@ def complete(value: JSONValue, owner_id: str) -> object:
 
 
 def _complete_server(server: str, choice: JSONObject, owner_id: str) -> JSONObject:
-    known = server_tools(server, owner_id)
-    if not known:
-        return choice  # there is nothing to list, and a server that is added later has these tools
-    tools = choice.get("tools")
+    known, tools = server_tools(server, owner_id), choice.get("tools")
     if tools is None:
         # Not those that may be opted into only: nobody chose them by choosing the server.
         tools = {name: {} for name, entry in known.items() if not (entry.unavailable_reason or entry.is_opt_in)}
+        if not tools:
+            return choice  # a server that is added, listed or enabled later has these tools
+    if not known:
+        return choice
     return {**choice, "tools": {name: _with_hash(options, known.get(name)) for name, options in tools.items()}}
 
 
@@ -175,7 +182,7 @@ def usable_entries(value: object, owner_id: str) -> Iterator[tuple[str, Entry | 
     """
     for tool in sorted(selected_tools(value), key=lambda tool: tool.key):
         if tool.name == ALL_TOOLS:
-            entries = [entry for entry in server_tools(tool.server, owner_id).values() if not entry.is_opt_in]
+            entries = all_tools(tool.server, owner_id)
             yield from ((entry.key, find_problem(entry.key, owner_id) or entry) for entry in entries)
             if not entries:
                 yield tool.key, find_problem(tool.key, owner_id)

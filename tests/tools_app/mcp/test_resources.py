@@ -6,7 +6,7 @@ from http.server import ThreadingHTTPServer
 import pytest
 
 from tests.api_client import Caller
-from tests.factories import AgentFactory, api_key, member
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.mcp_servers.scripted import Handler
 from tests.runs import DEMO
 from tests.tools_app.mcp.test_calls import call_all
@@ -122,6 +122,18 @@ def test_an_agent_gets_it_only_where_it_names_it(http_server):
     assert list(every.mcp_clients["office"]["tools"]) == ["add"]
     assert list(built(every)[0]) == ["office_add"]
     assert list(built(named)[0]) == ["office_read_resource"]
+
+
+def test_all_tools_of_a_server_that_has_resources_alone_are_none(http_server):
+    store_listing(http_server.pk, add_resource_tool(Listing({}, [])))
+    message = "No MCP server with the ID 'office' lists tools."
+
+    every = AgentFactory(model=DEMO, mcp_clients={"office": {}})
+    saved = Caller(api_key(UserFactory(is_superuser=True))).get(f"/api/stored/agents/{every.pk}")
+
+    assert every.mcp_clients == {"office": {}}
+    assert [warning["message"] for warning in saved.body["warnings"]] == [message]
+    assert built(every) == ({}, [message])
 
 
 def test_a_tool_of_the_server_with_this_name_takes_precedence(http_server):

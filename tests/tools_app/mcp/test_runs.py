@@ -17,7 +17,8 @@ from runs_app.engine import run_ends
 from runs_app.engine.context import RunDeps
 from runs_app.models import PendingCall
 from runs_app.resolution import stored_agents
-from tests.factories import AgentFactory, member
+from tests.api_client import Caller
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
 from tests.runs_app.providers.conftest import provider_stub, running_provider_stub  # noqa: F401  fixtures
 from tests.served import wait_until
@@ -363,3 +364,19 @@ def test_a_server_adds_the_need_for_approval_and_never_removes_it(office, annota
     server_table.invalidate()
 
     assert entries.build_mcp_entries(load_servers().values())["office_add"].requires_approval is asks
+
+
+def test_all_tools_of_a_server_that_is_disabled_while_an_agent_is_saved_are_there_later(office):
+    office.is_enabled = False
+    office.save()
+    agent = agent_with({"office": {}})
+    saved = Caller(api_key(UserFactory(is_superuser=True))).get(f"/api/stored/agents/{agent.pk}").body["warnings"]
+    tools, warnings = built(agent)
+
+    office.is_enabled = True
+    office.save()
+
+    assert agent.mcp_clients == {"office": {}}
+    assert (list(tools), [warning["message"] for warning in saved]) == ([], warnings)
+    assert "disabled" in warnings[0]
+    assert list(built(agent)[0]) == ["office_add"]
