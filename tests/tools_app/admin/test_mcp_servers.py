@@ -155,6 +155,33 @@ def test_a_team_has_a_limited_number_of_servers(staff, settings):
     assert McpServer.objects.get().title == "Bureau"
 
 
+def test_a_server_that_moves_to_another_team_counts_there(staff, settings):
+    settings.MCP_SERVERS_PER_TEAM = 1
+    for key in ("support", "legal"):
+        member(Role.MANAGER, key)
+        staff.post(ADD, FIELDS | {"key": key, "owner_id": key})
+    change = page(McpServer.objects.get(key="support"))
+
+    answer = staff.post(change, FIELDS | {"key": "support", "owner_id": "legal"})
+
+    assert "has 1 MCP servers" in errors(answer)["owner_id"][0]
+    staff.post(change, FIELDS | {"key": "support", "owner_id": ""})
+    assert {*McpServer.objects.values_list("key", "owner_id")} == {("support", ""), ("legal", "legal")}
+
+
+def test_stored_headers_are_given_again_or_deleted_with_another_address(staff, commands):
+    staff.post(ADD, {**FIELDS, "headers": "A: b\n\nC: d"})
+    change = page(McpServer.objects.get())
+    elsewhere = {**FIELDS, "headers": "", "url": "https://other.example.org/mcp"}
+
+    refused = staff.post(change, elsewhere)
+    names = McpServer.objects.get().header_names
+    deleted = staff.post(change, {**elsewhere, "delete_headers": "on"})
+
+    assert [*errors(refused)] == ["headers"]
+    assert (names, deleted.status_code, McpServer.objects.get().header_names) == (["A", "C"], 302, [])
+
+
 def test_a_command_in_the_form_is_422(staff):
     staff.post(ADD, FIELDS)
 

@@ -273,6 +273,21 @@ def test_a_server_without_a_sandbox_cannot_be_enabled(db, commands, monkeypatch)
 
     assert "bubblewrap is not available" in str(error.value)
     bare.full_clean()
+    boxed.is_enabled = False
+    boxed.full_clean()
+    named = McpServer(key="c", title="C", url="https://mcp.example.org/mcp", command_key="boxed")
+    with pytest.raises(ValidationError) as error:
+        named.full_clean()
+    assert {*error.value.message_dict} == {"command_key"}  # it starts no program
+
+
+def test_a_server_has_either_a_url_or_a_program(db, commands):
+    named = {"key": "a", "title": "A", "url": "https://mcp.example.org/mcp", "command_key": "bare"}
+    for transport, field in (("http", "command_key"), ("stdio", "url")):
+        with pytest.raises(ValidationError) as error:
+            McpServer(**named, transport=transport).full_clean()
+        assert {*error.value.message_dict} == {field}
+        McpServer(**{**named, field: ""}, transport=transport).full_clean()
 
 
 def test_a_program_gets_no_secret_and_in_the_sandbox_no_file_and_no_network(
