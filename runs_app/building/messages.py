@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.tools import ToolDefinition
 
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.property_order import restore_property_order
 from runs_app.requests.messages import InputMessage, MessagePart
 
 NO_RESULT_MESSAGE = "The client sent no result for this call."
@@ -80,6 +81,10 @@ def missing_result(call: ToolCallPart) -> ToolReturnPart[Any]:
 def client_tool_definitions(tools: Iterable[JSONObject]) -> list[ToolDefinition]:
     """Return the definitions of the tools that the API client executes."""
     return [
-        ToolDefinition(name=tool["name"], description=tool["description"], parameters_json_schema=tool["schema"])
+        ToolDefinition(
+            name=tool["name"],
+            description=tool["description"],
+            parameters_json_schema=restore_property_order(tool["schema"]),
+        )
         for tool in tools
     ]

@@ -12,6 +12,7 @@ from pydantic_ai import ModelRetry, RunContext, StructuredDict, ToolOutput
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 
+from agentcms.wire.property_order import restore_property_order
 from agents_app.configuration.json_issues import issues_by_schema
 from agents_app.configuration.schema import Issue
 from runs_app.building.tool_names import OUTPUT_TOOL
@@ -30,7 +31,7 @@ def output_types(options: Options) -> list[Any] | None:
     """Return the types of the output of a run, or None for those of its agent."""
     if STRUCTURED_OUTPUT not in options:
         return None
-    schema = inline_references(options[STRUCTURED_OUTPUT]["schema"])
+    schema = restore_property_order(inline_references(options[STRUCTURED_OUTPUT]["schema"]))
     answer = ToolOutput(StructuredDict(schema), name=OUTPUT_TOOL)
     return [answer, DeferredToolRequests]
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agentcms.wire.canonical import canonical, json_equal, sha256_hex
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.printable_text import printable
+from agentcms.wire.property_order import restore_property_order
 from agentcms.wire.validation import find_json_faults
 
 MAX_TOOLS = 500  # of one server
@@ -59,7 +60,8 @@ class Definition:
     @property
     def sent_schema(self) -> JSONObject:
         """The schema as models get it: with its type, and without members that are null, which some servers send."""
-        return {"type": "object", **{name: value for name, value in self.schema.items() if value is not None}}
+        members = {name: value for name, value in self.schema.items() if value is not None}
+        return restore_property_order({"type": "object", **members})
 
     @property
     def schema_text(self) -> str:

@@ -12,6 +12,7 @@ from pydantic_ai import Agent, ModelRetry, StructuredDict
 
 from agentcms.wire.json_schema import SchemaUnusable, SchemaValidator
 from agentcms.wire.json_types import JSONObject
+from agentcms.wire.property_order import restore_property_order
 from evals_app.scorers.kinds.judge_models import build_judge_model
 from evals_app.scorers.kinds.judge_sections import escape_sections
 from evals_app.scorers.results import ScorerError
@@ -30,7 +31,8 @@ async def ask_judge(config: JSONObject, prompt: str, data: JSONObject, schema: J
     """
     model = await run_db(build_judge_model, config)
     sections = "\n".join(f"<{name}>\n{escape_sections(value)}\n</{name}>" for name, value in data.items())
-    agent: Any = Agent(model, instructions=SYSTEM, output_type=StructuredDict(schema, name="result"))
+    answer = StructuredDict(restore_property_order(schema), name="result")
+    agent: Any = Agent(model, instructions=SYSTEM, output_type=answer)
     # The library sends the schema to the model, but does not check the answer by it.
     agent.output_validator(partial(require_fitting, schema))
     result = await agent.run(f"{sections}\n<Rubric>\n{escape_sections(prompt)}\n</Rubric>")

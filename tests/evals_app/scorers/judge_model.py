@@ -16,6 +16,7 @@ class Judge:
     def __init__(self):
         self.answer = {"reason": "Good.", "pass": True, "score": 0.75}
         self.requests = []
+        self.schemas = []
 
     def respond(self, messages, info):
         parts = [
@@ -23,6 +24,7 @@ class Judge:
         ]
         self.requests.append("\n".join(parts))
         if info.output_tools:
+            self.schemas.append(info.output_tools[0].parameters_json_schema)
             return ModelResponse([ToolCallPart(info.output_tools[0].name, self.answer)])
         return ModelResponse([TextPart(json.dumps(self.answer))])
 

@@ -81,6 +81,18 @@ def test_a_judge_answers_by_the_schema_of_its_record(judge):
     assert (result.score, result.reason, result.details["claims"]) == (0.5, "Half.", ["one"])
 
 
+def test_a_judge_gives_its_reason_before_the_score(judge):
+    """A database may have sorted the properties of the schema."""
+    properties = {"score": {"type": "number"}, "reason": {"type": "string"}}
+
+    score(
+        {"outputSchema": {"type": "object", "properties": properties, "required": ["reason", "score"]}},
+        Answer("Hi?", "Hello."),
+    )
+
+    assert [*judge.schemas[0]["properties"]] == ["reason", "score"]
+
+
 @pytest.mark.parametrize(
     "config",
     [

@@ -137,6 +137,31 @@ def test_tools_are_called_before_the_answer(editor):
     assert answer["object"]["city"].startswith("word-count says")
 
 
+def test_a_model_writes_the_properties_in_the_order_in_which_they_are_required(editor):
+    """PostgreSQL sorts the properties of what it stores."""
+    properties = {"score": {"type": "string"}, "reason": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["reason", "score"]}
+    seen = []
+
+    async def answer(messages, info):
+        seen.extend(
+            [*tool.parameters_json_schema["properties"]] for tool in (*info.output_tools, *info.function_tools)
+        )
+        yield {0: DeltaToolCall("structured_output", '{"reason": "Good.", "score": "1"}', tool_call_id="one")}
+
+    def build_model(name, choice):
+        return FunctionModel(stream_function=answer)
+
+    registry.add(Entry(Kind.MODEL_PROVIDER, "noting", "Noting", target=build_model))
+    Agent.objects.get(pk="concierge").edit({"model": {"provider": "noting", "name": "any"}, "tools": []})
+    body = {"messages": "Go", "structuredOutput": {"schema": schema}, "clientTools": {"note": {"inputSchema": schema}}}
+
+    answered = editor.post(PATH, body)
+
+    assert answered.body["object"] == {"reason": "Good.", "score": "1"}
+    assert seen == [["reason", "score"]] * 2
+
+
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("tools", [["word-count"], ["place"]], ids=["of the agent", "of the client"])
 def test_a_model_may_answer_and_call_a_tool_at_once(editor, tools, durable):

@@ -18,7 +18,7 @@ from tests.factories import UserFactory, api_key
 from tools_app.mcp import calls
 from tools_app.mcp.cached_servers import ServerReader, server_from_row, server_table
 from tools_app.mcp.calls import list_tools
-from tools_app.mcp.definitions import MAX_REASONS, parse_listing
+from tools_app.mcp.definitions import MAX_REASONS, Definition, parse_listing
 from tools_app.mcp.errors import McpError
 from tools_app.mcp.listing import (
     LIST_TOOLS,
@@ -310,3 +310,13 @@ def test_a_program_gets_no_secret_and_in_the_sandbox_no_file_and_no_network(
     assert "SECRET_KEY" not in names
     assert bare["file"] == "succeeded: 'hush'"
     assert {*bare_names} <= {*INHERITED_VARIABLES, "LC_CTYPE"}  # Python sets the last one itself
+
+
+def test_models_read_the_arguments_of_a_tool_in_the_order_in_which_they_are_required():
+    """PostgreSQL sorts the members of what it stores."""
+    schema = {"properties": {"to": {}, "from": {}, "currency": {}}, "required": ["from", "to"], "title": None}
+
+    sent = Definition("convert", schema=schema).sent_schema
+
+    assert [*sent["properties"]] == ["from", "to", "currency"]
+    assert "title" not in sent
