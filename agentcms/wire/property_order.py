@@ -8,8 +8,9 @@ from typing import Any
 from agentcms.wire.json_types import JSONMapping, JSONObject
 
 PROPERTIES, REQUIRED = "properties", "required"
-# Keywords whose values are data, and no schemas.
-DATA = frozenset({"const", "default", "enum", "examples"})
+MAPS_OF_SCHEMAS = frozenset({PROPERTIES, "patternProperties", "dependentSchemas"})
+DEFINITIONS = frozenset({"$defs", "definitions"})
+VALUES = frozenset({"const", "enum", "default", "examples"})  # whose members are not keywords
 
 
 def restore_property_order(schema: JSONMapping) -> JSONObject:
@@ -27,12 +28,22 @@ def _restore(value: object) -> Any:
         return [_restore(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    members = {name: item if name in DATA else _restore(item) for name, item in value.items()}
+    members = {name: _restore_member(name, item) for name, item in value.items()}
     properties, required = members.get(PROPERTIES), members.get(REQUIRED)
     if isinstance(properties, dict) and isinstance(required, list) and is_sorted_by_database([*properties]):
         names = [name for name in required if isinstance(name, str) and name in properties]
         members[PROPERTIES] = {**{name: properties[name] for name in names}, **properties}
     return members
+
+
+def _restore_member(name: str, value: object) -> Any:
+    if name in VALUES:
+        return value
+    if name in MAPS_OF_SCHEMAS | DEFINITIONS and isinstance(
+        value, Mapping
+    ):  # its members may have the names of keywords
+        return {key: _restore(schema) for key, schema in value.items()}
+    return _restore(value)
 
 
 def is_sorted_by_database(names: list[str]) -> bool:

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -17,7 +17,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import encode_query
+from agentcms.web.list_state import Chip, ListState, encode_query
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from evals_app.compare.regressions import find_baseline
@@ -37,24 +37,43 @@ from evals_app.views.result_filters import page_of_results
 MAX_BASELINES = 100  # in the list of what an experiment can be compared with
 
 
+class ExperimentListState(ListState):
+    """The list of experiments: those of a dataset, of an agent, or all."""
+
+    clear_url = "?"
+
+    def __init__(self, params: QueryDict) -> None:
+        self.params = params
+        self.dataset_id, self.agent_id = (params.get(name, "").replace("\0", "") for name in ("dataset", "agent"))
+
+    def select(self, experiments: ExperimentQuerySet) -> ExperimentQuerySet:
+        if self.dataset_id:
+            experiments = experiments.filter(dataset=self.dataset_id)
+        if self.agent_id:
+            experiments = experiments.filter(target_type=Experiment.Target.AGENT, target_id=self.agent_id)
+        return experiments
+
+    @property
+    def chips(self) -> list[Chip]:
+        chips = [
+            Chip("Dataset", self.dataset_id, self.url(dataset=None)),
+            Chip("Agent", self.agent_id, self.url(agent=None)),
+        ]
+        return [chip for chip in chips if chip.value]
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.chips)
+
+
 @require_safe
 @login_required
 def experiment_list(request: HttpRequest) -> HttpResponse:
     """List the experiments over all datasets, newest first. `dataset` and `agent` select those of one."""
+    listing = ExperimentListState(request.GET)
     experiments = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
-    chosen = {name: request.GET.get(name, "").replace("\0", "") for name in ("dataset", "agent")}
-    if chosen["dataset"]:
-        experiments = experiments.filter(dataset=chosen["dataset"])
-    if chosen["agent"]:
-        experiments = experiments.filter(target_type=Experiment.Target.AGENT, target_id=chosen["agent"])
-    page: Page[Experiment] = Paginator(experiments, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    chips = [
-        {"name": name.capitalize(), "value": value, "without": f"?{encode_query(**{**chosen, name: ''})}"}
-        for name, value in chosen.items()
-        if value
-    ]
-    context = {"nav": "evals", "page": page, "chips": chips, "query": encode_query(**chosen)}
-    return render(request, "evals/experiments.html", context)
+    page: Page[Experiment] = Paginator(listing.select(experiments), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "evals/experiments.html", {"nav": "evals", "page": page, "listing": listing})
 
 
 @require_safe

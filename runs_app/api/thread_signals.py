@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from functools import partial
 
-from django.db import transaction
 from django.db.models import Case, When
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
@@ -30,7 +29,6 @@ from memory_app.models import Thread
 from runs_app.api.lookups import VERSION_PARAMETERS, get_requested_agent, get_run_of_agent
 from runs_app.api.stream_responses import EventStreamNegotiation, stream_of_blocks
 from runs_app.engine import run_ends
-from runs_app.engine.start.concurrency_limits import lock_runs
 from runs_app.engine.start.memory import columns_of_agent
 from runs_app.events import streams
 from runs_app.events.thread_streams import ThreadStream
@@ -44,9 +42,6 @@ from runs_app.thread_signals.bodies import (
     parse_signal_body,
 )
 from runs_app.thread_signals.sending import IfActive, SentSignal, send_signal
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 TARGET_MESSAGE = "Name a thread with threadId and resourceId, or a run with runId."
 
@@ -105,24 +100,19 @@ def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
 def send_to_thread(
     request: Request, agent: ResolvedAgent, call: SignalCall, unknown: Sequence[UnknownName]
 ) -> HttpResponse:
-    """Send a signal to the thread that a body names. One that is refused or discarded creates no thread."""
+    """Send a signal to the thread that a body names."""
     try:
-        with transaction.atomic():
-            lock_runs(agent, cast("User", request.user))  # before the thread, as at the start of a run
-            thread = find_signal_thread(request, agent, json_object_body(request))
-            sent = send_signal(
-                thread,
-                call.signal,
-                user=request.user,
-                agent=agent,
-                if_active=call.if_active,
-                if_idle=call.if_idle,
-                active_attributes=call.active_attributes,
-                idle_attributes=call.idle_attributes,
-                options=call.options,
-            )
-            if sent.message is None:
-                transaction.set_rollback(True)
+        sent = send_signal(
+            partial(find_signal_thread, request, agent, json_object_body(request)),
+            call.signal,
+            user=request.user,
+            agent=agent,
+            if_active=call.if_active,
+            if_idle=call.if_idle,
+            active_attributes=call.active_attributes,
+            idle_attributes=call.idle_attributes,
+            options=call.options,
+        )
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent.id) from None
     return json_response(sent_body(sent, call) | warning_payloads(unknown))

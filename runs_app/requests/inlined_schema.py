@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.property_order import MAPS_OF_SCHEMAS, VALUES
 from runs_app.requests.tool_schemas import DEFINITIONS, find_target
 
-MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-VALUES = frozenset({"const", "enum", "default", "examples"})  # whose members are not keywords
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -73,7 +73,7 @@ class TooManySignals(ApiError):
 
 
 def send_signal(
-    thread: Thread,
+    thread: Thread | Callable[[], Thread],
     signal: Signal,
     *,
     user: Caller | None,
@@ -86,6 +86,7 @@ def send_signal(
 ) -> SentSignal:
     """Append a signal to a thread, and start a run of the agent if none is active.
 
+    `thread` may be a function that finds or creates it. A signal that is refused or discarded leaves no new thread.
     `user` is None for trusted code. `options` are members of the input of a run that the signal wakes: its
     `options`, `requestContext` and `clientTools`. `active_attributes` and `idle_attributes` are added to those of
     the signal in that situation. A repeat with the ID of an earlier signal returns that one.
@@ -114,19 +115,23 @@ class Sending:
     options: JSONMapping
     is_idle: bool = False  # the thread, when the signal was stored
 
-    def send(self, thread: Thread) -> SentSignal:
+    def send(self, thread: Thread | Callable[[], Thread]) -> SentSignal:
         """Store the signal under the lock of the thread, and start a run if none is active."""
         with transaction.atomic():
             # Before the lock of the thread, as at the start of a run: in another order, two could wait for each other.
             has_many_suspended = lock_runs(self.agent, self.user)
-            locked = Thread.objects.select_for_update(of=("self",)).filter(pk=thread.pk).first()
+            named = thread() if callable(thread) else thread
+            locked = Thread.objects.select_for_update(of=("self",)).filter(pk=named.pk).first()
             if locked is None:
-                raise thread_not_found(thread.key)
+                raise thread_not_found(named.key)
             if self.signal.id and (sent := find_sent(locked, self.signal.id)) is not None:
                 return sent
             sent = self.store(locked, active_run_id(locked))
+            if sent.message is None:
+                transaction.set_rollback(True)
+                return sent
             # The limits are those of new runs. A signal that an active run takes counts for none of them.
-            if sent.message is not None and self.wakes_now(sent.message):
+            if self.wakes_now(sent.message):
                 reject_limits(self.agent, self.user, has_many_suspended)
                 start_woken_run(locked, [sent.message])
             transaction.on_commit(lambda: notifier.notify({thread_channel(locked.pk): False}))

@@ -55,3 +55,11 @@ def test_a_property_may_have_the_name_of_a_keyword():
     names = ["enum", "properties", "required"]
 
     assert order(schema(*sorted(names, key=len), required=names)) == names
+
+
+def test_a_property_with_the_name_of_a_keyword_has_its_own_order():
+    inner = schema("b", "aa", required=["aa", "b"])
+
+    restored = restore_property_order({"type": "object", "properties": {"default": inner, "enum": inner}})
+
+    assert [[*part["properties"]] for part in restored["properties"].values()] == [["aa", "b"]] * 2
