@@ -192,8 +192,8 @@ class ApiKey(models.Model):
 
     @property
     def facts(self) -> list[tuple[str, JSONValue]]:
-        """The names and values of the context. In a template, `context.items` could be the fact "items"."""
-        return [*(self.context or {}).items()]
+        """The sorted names and the values of the context. In a template, `context.items` could be the fact "items"."""
+        return sorted((self.context or {}).items())
 
     def revoke(self) -> None:
         """Revoke the key at once; a second call changes nothing."""

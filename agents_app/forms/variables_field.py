@@ -89,7 +89,10 @@ class VariableInputs:
             return None
         if not all(map(is_plain_name, properties)):
             return None
-        rows = [VariableRow.describe(name, item, is_required=name in required) for name, item in properties.items()]
+        # Databases order the members of an object differently. The order of `required` must come back unchanged.
+        first = [name for name in required if isinstance(name, str) and name in properties]
+        names = dict.fromkeys([*first, *sorted(properties)])
+        rows = [VariableRow.describe(name, properties[name], is_required=name in required) for name in names]
         inputs = cls(rows, value.get("type") == "object")
         try:
             is_same = json_equal(inputs.compose(), value)

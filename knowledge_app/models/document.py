@@ -84,8 +84,8 @@ class Document(models.Model):
 
     @property
     def metadata_rows(self) -> list[tuple[str, JSONValue]]:
-        """The keys and values of the metadata. In a template, `metadata.items` could be the value of a key."""
-        return [*self.metadata.items()]
+        """The sorted keys and values of the metadata. In a template, `metadata.items` could be the value of a key."""
+        return sorted(self.metadata.items())
 
     @property
     def is_waiting(self) -> bool:

@@ -85,7 +85,7 @@ class ObjectInputs:
             for member in members
             if member.name in value and (text := member.format(value[member.name])) is not None
         }
-        rest = {name: value[name] for name in value if name not in texts}
+        rest = {name: value[name] for name in sorted(value) if name not in texts}
         if not all(map(is_plain_name, rest)):
             return None
         try:

@@ -75,7 +75,23 @@ def parse_tags(text: str) -> list[str]:
 
 
 def format_json(value: object) -> str:
-    return json.dumps(normalize(value), indent=2, ensure_ascii=False)
+    return json.dumps(sort_members(normalize(value)), indent=2, ensure_ascii=False)
+
+
+def sort_members(value: object) -> object:
+    """Return a value with the members of its objects by name, as in versions: each database has another order.
+
+    The properties of a JSON Schema keep theirs, because models write answers in it.
+    """
+    if isinstance(value, list):
+        return [sort_members(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    members = {name: sort_members(value[name]) for name in sorted(value)}
+    properties = value.get("properties")
+    if isinstance(properties, dict):
+        members["properties"] = {name: sort_members(item) for name, item in properties.items()}
+    return members
 
 
 def _join(separator: str) -> Callable[[Any], str | None]:
