@@ -23,6 +23,11 @@ def encode_query(**values: str | int) -> str:
     return urlencode({name: value for name, value in values.items() if value})
 
 
+def search_text(params: QueryDict) -> str:
+    """Return the text for which a list is searched. PostgreSQL refuses a NUL in it."""
+    return params.get("q", "").replace("\0", "").strip()
+
+
 def archived_matches_note(count: int, noun: str) -> str:
     """Return the sentence that archived rows match a search, or a blank text if there are none."""
     return (

@@ -16,10 +16,13 @@ from django.views.decorators.http import require_http_methods
 
 from access_app.permissions import has_role_everywhere, owner_ids_for, require_role
 from access_app.role import Role
+from agentcms.db.text_conditions import contains_text
 from agentcms.errors import ApiError
 from agentcms.ids import parse_uuid
 from agentcms.plural import pluralize
 from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.web.list_state import search_text
+from agentcms.web.template_context import TemplateContext
 from agentcms.web.text_direction import isolate_text
 from agentcms.wire.json_types import JSONObject
 from agents_app.configuration.schema import ConfigError
@@ -29,12 +32,13 @@ from evals_app.datasets.from_runs import add_items_of_runs, item_of_run, names_o
 from evals_app.datasets.schema import parse_dataset, parse_item_change
 from evals_app.datasets.values import edited_value, text_of_json
 from evals_app.models import Dataset
+from evals_app.models.dataset import DatasetQuerySet
 from evals_app.views.lookups import get_page_dataset
 from runs_app.models import AgentRun
 from runs_app.views.lookups import get_run, readable_runs
 
 MAX_RUNS = 50  # of one selection
-MAX_DATASETS = 500
+MAX_DATASETS = 100  # in the choice; a search finds the others
 
 
 @dataclass
@@ -83,14 +87,12 @@ def add_runs_to_dataset(request: HttpRequest, runs: Sequence[AgentRun], back: st
             problem = " ".join(f"{issue.field}: {issue.message}" for issue in error.issues)
         except ApiError as error:
             problem = error.error
-    datasets = editable_datasets(request)
     context = {
         "nav": "runs",
         "title": "Add to dataset",
         "body": "evals/_add_runs.html",
         "forms": forms,
-        "choices": [(row.pk, dataset_label(row)) for row in datasets],
-        "chosen": request.POST.get("dataset") or suggest_dataset(datasets, runs),
+        **dataset_context(request, runs),
         "new_name": request.POST.get("new_name", ""),
         "notice": problem,
         "buttons": [{"label": "Add to dataset", "kind": "primary"}],
@@ -126,13 +128,29 @@ def read_form(request: HttpRequest, run: AgentRun, calls: list[str]) -> RunForm:
     return RunForm(run, texts["input"], texts["ground_truth"], calls, keeps["mocks"], keeps["steps"], item)
 
 
-def editable_datasets(request: HttpRequest) -> list[Dataset]:
+def dataset_context(request: HttpRequest, runs: Sequence[AgentRun]) -> TemplateContext:
+    """Return the choices of datasets: the first that a search finds, by name, and the chosen one."""
+    rows, search = editable_datasets(request), search_text(request.GET)
+    chosen = request.POST.get("dataset", "").replace("\0", "") or suggest_dataset(rows, runs)
+    matching = rows.filter(contains_text("name", search)) if search else rows
+    listed = [*matching[:MAX_DATASETS]]
+    if not search and chosen not in {row.pk for row in listed}:
+        listed = [*rows.filter(pk=chosen), *listed]
+    return {
+        "choices": [(row.pk, dataset_label(row)) for row in listed],
+        "chosen": chosen,
+        "search": search,
+        "dataset_count": matching.count() if len(listed) >= MAX_DATASETS else len(listed),
+    }
+
+
+def editable_datasets(request: HttpRequest) -> DatasetQuerySet:
     """Return the datasets to which the user may add items, by name."""
     rows = Dataset.objects.for_user(request.user).filter(archived_at=None)
     if not has_role_everywhere(request.user, Role.EDITOR):
         # In the query: datasets that the user may only read would take the places of others.
         rows = rows.filter(owner_id__in=owner_ids_for(request.user, Role.EDITOR))
-    return list(rows[:MAX_DATASETS])
+    return rows
 
 
 def dataset_label(dataset: Dataset) -> str:
@@ -140,10 +158,10 @@ def dataset_label(dataset: Dataset) -> str:
     return isolate_text(dataset.name) + (f" ({dataset.owner_id})" if dataset.owner_id else "")
 
 
-def suggest_dataset(datasets: Sequence[Dataset], runs: Sequence[AgentRun]) -> str:
+def suggest_dataset(datasets: DatasetQuerySet, runs: Sequence[AgentRun]) -> str:
     """Return the ID of the first dataset that is for an agent of the runs, or a blank text."""
-    keys = {run.agent_key for run in runs}
-    return next((row.pk for row in datasets if keys & set(row.target_ids)), "")
+    fitting = datasets.for_any_target({run.agent_key for run in runs})
+    return fitting.values_list("pk", flat=True).first() or ""
 
 
 def chosen_dataset(request: HttpRequest, runs: Sequence[AgentRun]) -> Dataset:

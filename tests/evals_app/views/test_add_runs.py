@@ -122,6 +122,22 @@ def test_datasets_that_one_may_only_read_take_no_place_of_others(client, editor,
 
     assert '<option value="support"' in page
     assert '<option value="a-first"' not in page
+    assert "Search datasets" not in page
+
+
+def test_of_many_datasets_a_search_finds_the_others(client, runs, monkeypatch):
+    monkeypatch.setattr(from_runs, "MAX_DATASETS", 1)
+    for name in ("alpha", "beta", "of-agent"):
+        make_dataset(pk=name, owner_id="support")
+        Dataset.objects.filter(pk=name).update(name=name)
+    Dataset.objects.filter(pk="of-agent").update(target_ids=[runs[0].agent_key])
+    path = reverse("evals:add_run", args=[runs[0].pk])
+
+    pages = [client.get(path, {"q": search}) for search in ("", "BET", "zeta")]
+
+    assert [[key for key, _ in page.context["choices"]] for page in pages] == [["of-agent", "alpha"], ["beta"], []]
+    assert "2 of 3 datasets. Search for the others." in text(pages[0])
+    assert "No dataset has this in its name." in text(pages[2])
 
 
 def test_runs_and_datasets_of_others_are_not_there(client, editor, runs):
