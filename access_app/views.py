@@ -34,7 +34,7 @@ from access_app.teams import can_be_offered, can_be_owner, managed_memberships, 
 from agentcms.db.text_conditions import MAX_SEARCH_WORDS, contains_text
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
-from agentcms.web.list_state import encode_query
+from agentcms.web.list_state import encode_query, search_text
 from agentcms.web.template_context import TemplateContext
 
 ROWS_PER_PAGE = 50
@@ -98,7 +98,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         else:
             status = 422
     owned = ApiKey.objects.filter(user=request.user.pk).select_related("user")
-    context = {"form": form, "token": token, "page": find_page(request, owned), "tab": "keys", "nav": "account"}
+    context = {**key_context(request, owned), "form": form, "token": token, "tab": "keys", "nav": "account"}
     return render(request, "account/keys.html", context, status=status)
 
 
@@ -119,15 +119,23 @@ def team_keys(request: HttpRequest) -> HttpResponse:
         form = TeamKeyForm()
     issued = ApiKey.objects.filter(realm_owner=owner_id).select_related("user")
     context = {
+        **key_context(request, issued, owner=owner_id),
         "form": form,
         "token": token,
-        "page": find_page(request, issued),
-        "query": urlencode({"owner": owner_id}),
         "nav": "team",
         "owner_id": owner_id,
     }
     # A form that is bound here has errors: after a success it is a blank one.
     return render(request, "account/team_keys.html", context, status=422 if form.is_bound else 200)
+
+
+def key_context(request: HttpRequest, keys: QuerySet[ApiKey], **query: str) -> TemplateContext:
+    """Return a page of API keys, of those whose name contains the search if there is one."""
+    search = search_text(request.GET)
+    if search:
+        keys = keys.filter(contains_text("name", search) | Q(prefix__startswith=search))
+        query["q"] = search
+    return {"page": find_page(request, keys), "search": search, "query": urlencode(query)}
 
 
 @login_required
@@ -212,7 +220,7 @@ def offered_teams(request: HttpRequest, managed: list[str]) -> Iterable[str]:
 def member_context(request: HttpRequest, owner_id: str) -> TemplateContext:
     """Return the members of a page of the team, those whose names contain the search if there is one."""
     members = Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username")
-    name = request.GET.get("q", "").replace("\0", "").strip()
+    name = search_text(request.GET)
     columns = ("user__username", "user__first_name", "user__last_name")
     for word in name.split()[:MAX_SEARCH_WORDS]:
         members = members.filter(reduce(or_, (contains_text(column, word) for column in columns)))
@@ -256,7 +264,9 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
-        undo_url = f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
+        undo_url = (
+            f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
+        )
         undo_url = at_same_place(request, undo_url)
         # The tags of a message are the URL of its Undo button.
         message = f"{membership.user} now has the {membership.get_role_display()} role."

@@ -27,7 +27,7 @@ urlpatterns = [
     path("deleted-agents/<uuid:deleted_id>/undo", trash.undo_delete, name="undo_delete"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
     # What is left of the address of an agent without its ID.
-    path("agents", RedirectView.as_view(pattern_name="agents:list")),
+    path("agents", RedirectView.as_view(pattern_name="agents:list", query_string=True)),
     path(AGENT, pages.edit, name="edit"),
     path(f"{AGENT}/used-by", used_by, name="used_by"),
     path(f"{AGENT}/fields", fragments.agent_fields, name="fields"),

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import reduce
+from operator import or_
+from typing import ClassVar, Self
 
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
+from agentcms.db.text_conditions import contains_text
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
 
 
 class ScorerQuerySet(OwnedQuerySet["Scorer"]):
     """The scorers of teams, and the shared ones."""
+
+    def with_text(self, text: str) -> Self:
+        """Filter to the scorers whose ID, or name in the live version or the draft, contains a text."""
+        columns = ("id", "live__snapshot__name", "head__snapshot__name")
+        return self.filter(reduce(or_, (contains_text(column, text) for column in columns)))
 
 
 class Scorer(models.Model):

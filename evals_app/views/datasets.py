@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import granted_covers, require_role
 from access_app.role import Role
 from agentcms.db.text_conditions import contains_text
-from agentcms.web.list_state import archived_matches_note, encode_query
+from agentcms.web.list_state import archived_matches_note, encode_query, search_text
 from agentcms.web.template_context import TemplateContext
 from agents_app.views.access import GET_POST, selectable_owners
 from evals_app.exchange.formats import FileFormat
@@ -39,8 +39,7 @@ def list_context(request: HttpRequest) -> TemplateContext:
     """Return the template context of the datasets that a search finds."""
     archived = request.GET.get("archived") == "yes"
     matching = Dataset.objects.for_user(request.user)
-    # PostgreSQL refuses a NUL in a text.
-    if search := request.GET.get("q", "").replace("\0", ""):
+    if search := search_text(request.GET):
         matching = matching.filter(contains_text("name", search))
     datasets = matching.filter(archived_at__isnull=not archived)
     page: Page[Dataset] = Paginator(datasets, ROWS_PER_PAGE).get_page(request.GET.get("page"))
@@ -66,7 +65,7 @@ def dataset(request: HttpRequest, dataset_id: str) -> HttpResponse:
     old_version = earlier_version(row, request.GET.get("version", ""))
     items = ItemVersion.objects.filter(dataset=row).select_related("item").order_by("item_id")
     items = items.current() if old_version is None else items.at_version(old_version)
-    if search := request.GET.get("q", "").replace("\0", ""):
+    if search := search_text(request.GET):
         items = items.filter(text__contains=search.casefold())
     page: Page[ItemVersion] = Paginator(items, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     context = {

@@ -17,7 +17,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import Chip, ListState, encode_query
+from agentcms.web.list_state import Chip, ListState, encode_query, search_text
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from evals_app.compare.regressions import find_baseline
@@ -45,8 +45,11 @@ class ExperimentListState(ListState):
     def __init__(self, params: QueryDict) -> None:
         self.params = params
         self.dataset_id, self.agent_id = (params.get(name, "").replace("\0", "") for name in ("dataset", "agent"))
+        self.search = search_text(params)
 
     def select(self, experiments: ExperimentQuerySet) -> ExperimentQuerySet:
+        if self.search:
+            experiments = experiments.with_text(self.search)
         if self.dataset_id:
             experiments = experiments.filter(dataset=self.dataset_id)
         if self.agent_id:
@@ -63,7 +66,7 @@ class ExperimentListState(ListState):
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.chips)
+        return bool(self.chips or self.search)
 
 
 @require_safe

@@ -20,6 +20,7 @@ from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
+from agentcms.web.list_state import encode_query, search_text
 from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.schema import ConfigError
@@ -57,13 +58,17 @@ def get_page_scorer(request: HttpRequest, scorer_id: str, role: Role = Role.VIEW
 def scorer_list(request: HttpRequest) -> HttpResponse:
     """List the stored scorers, and those in code."""
     rows = Scorer.objects.for_user(request.user).select_related("live", "head")
+    if search := search_text(request.GET):
+        rows = rows.with_text(search)
     page: Page[Scorer] = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     entries = [entry for entry in usable_scorers(request.user).values() if entry.source == "code"]
     context = {
         "nav": "evals",
         "page": page,
         "rows": [(row, type_label(str(row.configuration.get("type")))) for row in page],
-        "entries": entries,
+        "entries": [] if search else entries,
+        "search": search,
+        "query": encode_query(q=search),
         "may_create": bool(selectable_owners(request.user, Role.EDITOR)),
     }
     return render(request, "evals/scorers.html", context)

@@ -19,6 +19,7 @@ from agentcms.db.locks import reserve_new_key
 from agentcms.db.text_conditions import contains_text
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
+from agentcms.web.list_state import encode_query, search_text
 from agentcms.web.post_transactions import atomic_post
 from agentcms.web.template_context import TemplateContext
 from agents_app.configuration.sub_agents import listed_agents, name_agents
@@ -48,10 +49,17 @@ def base_list(request: HttpRequest) -> HttpResponse:
         waiting_count=Count("documents", filter=waiting),
         failed_count=Count("documents", filter=failed),
     )
+    if search := search_text(request.GET):
+        rows = rows.filter(contains_text("name", search) | contains_text("key", search))
     # Django leaves out the order of the model in a query that groups.
     rows = rows.order_by("name", "key")
-    page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    context = {"nav": "knowledge", "page": page, "may_create": bool(publisher_owners(request))}
+    context = {
+        "nav": "knowledge",
+        "page": Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page")),
+        "search": search,
+        "query": encode_query(q=search),
+        "may_create": bool(publisher_owners(request)),
+    }
     return render(request, "knowledge/list.html", context)
 
 

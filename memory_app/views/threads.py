@@ -24,6 +24,7 @@ from agentcms.db.text_conditions import contains_text
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.downloads import file_response
+from agentcms.web.list_state import search_text
 from agents_app.models import Agent
 from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
@@ -59,7 +60,7 @@ class ThreadRow(NamedTuple):
 @login_required
 def thread_list(request: HttpRequest) -> HttpResponse:
     """List the user's threads, or those of an agent that the user may publish, the latest first."""
-    agent_id, search = request.GET.get("agent", ""), request.GET.get("q", "").strip()
+    agent_id, search = request.GET.get("agent", ""), search_text(request.GET)
     # Not joined: the database would compare the columns of the agents to find distinct rows. Of a team that the user
     # has left, an agent has no name here, as on the page of the thread.
     agents = Prefetch("agent", Agent.objects.for_user(request.user).only("name"))

@@ -296,9 +296,13 @@ def test_many_keys_have_pages(manager, address):
         ApiKey.objects.issue(manager, name=f"Key {number}", realm_owner="support")
 
     first = browser(manager).get(address)
+    query = address.partition("?")[2]
+    matching, none = (browser(manager).get(f"{address.partition('?')[0]}?{query}&q={q}") for q in ("KEY 50", "none"))
 
     assert len(first.context["page"]) == 50
     assert "51 keys" in first.content.decode()
+    assert [key.name for key in matching.context["page"]] == ["Key 50"]
+    assert f'<a href="?{query}">Show all keys' in none.content.decode()
 
 
 def test_a_username_is_found_in_any_unicode_form(manager):

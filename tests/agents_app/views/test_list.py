@@ -42,7 +42,7 @@ def test_the_list_contains_visible_agents_only():
 
 
 def test_the_address_of_an_agent_without_its_id_leads_to_the_list(viewer):
-    assert viewer.get("/agents").url == "/"
+    assert viewer.get("/agents?q=ours").url == "/?q=ours"
 
 
 def test_a_row_shows_live_version_draft_and_broken_references(viewer):

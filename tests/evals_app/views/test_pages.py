@@ -80,12 +80,15 @@ def test_all_experiments_of_a_dataset_or_an_agent_are_listed(client, editor):
     dataset, quality = text(client.get("/datasets/second")), text(client.get("/agents/clerk/quality"))
     of_first, of_agent = (text(client.get(f"/experiments?{query}")) for query in ("dataset=first", "agent=clerk"))
     neither = text(client.get("/experiments?dataset=first&agent=clerk"))
+    matching, other = (text(client.get("/experiments", {"q": words})) for words in ("CLERK", "printer"))
 
     assert 'href="/experiments?dataset=second">All experiments' in dataset
     assert 'href="/experiments?agent=clerk">All experiments' in quality
     assert ('href="/datasets/first"' in of_first, 'href="/datasets/second"' in of_first) == (True, False)
     assert ('href="/datasets/first"' in of_agent, 'href="/datasets/second"' in of_agent) == (False, True)
+    assert ('href="/datasets/first"' in matching, 'href="/datasets/second"' in matching) == (False, True)
     assert "No matching experiments" in neither
+    assert "No name, agent or dataset has this text." in other
     assert 'href="?agent=clerk" aria-label="Remove dataset first"' in neither
 
 

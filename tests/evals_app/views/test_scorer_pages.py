@@ -61,6 +61,16 @@ def test_built_in_scorers_are_described_to_readers_of_the_page(client, publisher
     assert "Return " not in page
 
 
+@pytest.mark.parametrize("search", ["FUNDS", "MENTIONS"])
+def test_a_scorer_is_found_by_its_id_and_its_name(client, publisher, refunds, search):
+    changes.change_scorer("refunds", {"name": "Mentions refunds"}, author="ann", publish=False)
+
+    matching, none = (text(client.get("/scorers", {"q": words})) for words in (search, "length"))
+
+    assert 'href="/scorers/refunds"' in matching
+    assert "No matching scorers" in none
+
+
 def test_settings_of_steps_and_what_has_no_input_are_shown_too(client, publisher):
     scores = {"min": None, "max": 5}  # clients write null for a limit that they do not have
     judge = {"name": "Judge", "type": "tone", "scoreRange": scores, "model": {"provider": "openai", "name": "x"}}

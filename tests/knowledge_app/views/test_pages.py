@@ -355,6 +355,17 @@ def test_the_list_takes_few_queries(filled, django_assert_max_num_queries):
     assert "Other" in page
 
 
+@pytest.mark.parametrize("search", ["HAND", "\0hand", "andbo"])
+def test_a_base_is_found_by_its_name(base, search):
+    make_base("other")
+
+    matching, none = (browser().get("/knowledge", {"q": text}).text for text in (search, "printer"))
+
+    assert 'href="/knowledge/handbook"' in matching
+    assert 'href="/knowledge/other"' not in matching
+    assert "No matching knowledge bases" in none
+
+
 def test_documents_are_found_by_name_on_all_pages(base, monkeypatch):
     monkeypatch.setattr(bases, "ROWS_PER_PAGE", 2)
     for name in ("Router setup", "Router reset", "Switch", "router ports"):
