@@ -24,6 +24,10 @@ LAST_SUPERUSER_MESSAGE = (
 )
 GONE_MESSAGE = "{user} is no longer a member of {team}: somebody has changed this meanwhile."
 
+OTHER_ROLE_MESSAGE = (
+    "Nothing was changed: somebody else gave {user} the {role} role meanwhile. Save again to replace it."
+)
+
 
 @contextmanager
 def changing_members(manager: Caller, owner_id: str) -> Iterator[None]:
@@ -58,10 +62,11 @@ def lock_teams(owner_ids: Iterable[str]) -> None:
         lock_members(owner_id)
 
 
-def change_role(membership: Membership, role: Role, manager: Caller) -> str:
+def change_role(membership: Membership, role: Role, manager: Caller, seen: str = "") -> str:
     """Give a member another role. Return the one before.
 
-    Raise ValidationError for the last manager of a team, and for a member who has left it.
+    `seen` is the role that the manager has seen; a blank one is any. Raise ValidationError if the member has another
+    one by now, for the last manager of a team, and for a member who has left it.
     """
     with changing_members(manager, membership.owner_id):
         if role != Role.MANAGER:
@@ -70,6 +75,9 @@ def change_role(membership: Membership, role: Role, manager: Caller) -> str:
         before = stored_membership(membership).values_list("role", flat=True).first()
         if before is None or not stored_membership(membership).update(role=role):
             raise ValidationError(gone_message(membership), code="gone")
+        if seen and before not in (seen, role):
+            label = dict(Role.choices).get(before, before)
+            raise ValidationError(OTHER_ROLE_MESSAGE.format(user=membership.user, role=label), code="other_role")
     membership.role = role
     return before
 

@@ -260,12 +260,13 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
         messages.error(request, "The role was not changed. Choose one of the list.")
         return return_to_team(request, membership.owner_id)
     try:
-        before = change_role(membership, Role(form.cleaned_data["role"]), request.user)
+        values = form.cleaned_data
+        before = change_role(membership, Role(values["role"]), request.user, values["seen"])
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
         undo_url = (
-            f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
+            f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before, 'seen': membership.role})}"
         )
         undo_url = at_same_place(request, undo_url)
         # The tags of a message are the URL of its Undo button.

@@ -58,7 +58,9 @@ class MemberForm(forms.ModelForm):
 
 
 class RoleForm(forms.ModelForm):
-    """A form for the role of a member."""
+    """A form for the role of a member. `seen` is the role that the page has shown."""
+
+    seen = forms.CharField(required=False)
 
     class Meta:
         model = Membership

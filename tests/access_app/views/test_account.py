@@ -234,7 +234,22 @@ def test_the_undo_of_a_role_leads_to_the_one_that_was_replaced(manager, monkeypa
     address = reverse("account:member", args=[other.pk])
     page = browser(manager).post(address, {"role": "editor"}, follow=True)
 
-    assert f"{address}?role=publisher" in page.content.decode()
+    assert f"{address}?role=publisher&amp;seen=editor" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("role", "message"), [("editor", "somebody else gave lee the Publisher role"), ("publisher", "")]
+)
+def test_a_role_that_another_manager_changed_meanwhile_is_not_replaced(manager, role, message):
+    other = MembershipFactory(owner_id="support", user=UserFactory(username="lee"), role=Role.PUBLISHER)
+    address = reverse("account:member", args=[other.pk])
+
+    page = browser(manager).post(address, {"role": role, "seen": "viewer"}, follow=True)
+
+    other.refresh_from_db()
+    assert other.role == "publisher"
+    assert ("Nothing was changed" in page.content.decode()) == bool(message)
+    assert message in page.content.decode()
 
 
 def test_a_large_team_has_pages_and_a_search(manager):
