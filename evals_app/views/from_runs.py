@@ -138,7 +138,7 @@ def dataset_context(request: HttpRequest, runs: Sequence[AgentRun]) -> TemplateC
         listed = [*rows.filter(pk=chosen), *listed]
     return {
         "choices": [(row.pk, dataset_label(row)) for row in listed],
-        "chosen": chosen,
+        "chosen": chosen if chosen in {row.pk for row in listed} else "",
         "search": search,
         "dataset_count": matching.count() if len(listed) >= MAX_DATASETS else len(listed),
     }

@@ -136,8 +136,9 @@ def test_of_many_datasets_a_search_finds_the_others(client, runs, monkeypatch):
     pages = [client.get(path, {"q": search}) for search in ("", "BET", "zeta")]
 
     assert [[key for key, _ in page.context["choices"]] for page in pages] == [["of-agent", "alpha"], ["beta"], []]
+    assert [page.context["chosen"] for page in pages] == ["of-agent", "", ""]
     assert "2 of 3 datasets. Search for the others." in text(pages[0])
-    assert "No dataset has this in its name." in text(pages[2])
+    assert "No dataset has this in its name" in text(pages[2])
 
 
 def test_runs_and_datasets_of_others_are_not_there(client, editor, runs):
