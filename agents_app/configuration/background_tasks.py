@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError
 
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.names import to_wire
+from agents_app.configuration.fields.types import choose_by
 
 BACKGROUND_TASKS = "backgroundTasks"
 EVERY_TOOL = "all"
@@ -44,15 +45,28 @@ class BackgroundToolChoice(BaseModel):
 
 
 ToolKey = Annotated[str, Field(min_length=1, max_length=256)]
-# With a discriminator, an error is that of one alternative. Without, pydantic reports one for each.
+
+
+def _kind_of_choice(value: object) -> str | None:
+    if isinstance(value, bool):
+        return SWITCH_TAG
+    return CHOICE_TAG if isinstance(value, dict | BaseModel) else None
+
+
+def _kind_of_tools(value: object) -> str | None:
+    if value == EVERY_TOOL:
+        return EVERY_TAG
+    return SOME_TAG if isinstance(value, dict) else None
+
+
 ToolChoice = Annotated[
     Annotated[bool, Tag(SWITCH_TAG)] | Annotated[BackgroundToolChoice, Tag(CHOICE_TAG)],
-    Discriminator(lambda value: CHOICE_TAG if isinstance(value, dict | BaseModel) else SWITCH_TAG),
+    choose_by(_kind_of_choice, "true, false or an object"),
 ]
 ToolChoices = Annotated[dict[ToolKey, ToolChoice], Field(max_length=MAX_TOOL_CHOICES)]
 AllOrSome = Annotated[
     Annotated[ToolChoices, Tag(SOME_TAG)] | Annotated[Literal["all"], Tag(EVERY_TAG)],
-    Discriminator(lambda value: SOME_TAG if isinstance(value, dict) else EVERY_TAG),
+    choose_by(_kind_of_tools, '"all", or an object of tools'),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Tag
 
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import FilterError, parse_filter
@@ -15,6 +15,7 @@ from agents_app.configuration.fields.types import (
     Keys,
     LimitKeys,
     NonBlank,
+    choose_by,
     null_resets_to,
     validation_error,
 )
@@ -107,9 +108,10 @@ class KnowledgeChoice(BaseModel):
 Knowledge = Annotated[dict[Key, KnowledgeChoice], Field(max_length=MAX_REFERENCES), LimitKeys]
 
 
-Memory = Annotated[
-    Annotated[Key, Tag(KEY_TAG)] | Annotated[MemoryOptions, Tag(OBJECT_TAG)], Discriminator(kind_of_memory)
-]
+_KeyOrOptions = Annotated[Key, Tag(KEY_TAG)] | Annotated[MemoryOptions, Tag(OBJECT_TAG)]
+Memory = Annotated[_KeyOrOptions, choose_by(kind_of_memory, "the key of a memory, an object of options, or null")]
+# A variant takes the place of a memory, and cannot remove it.
+OtherMemory = Annotated[_KeyOrOptions, choose_by(kind_of_memory, "the key of a memory, or an object of options")]
 
 
 # Classes of their own: pydantic names a parametrized model after its parameter, and clients generate classes of the
@@ -118,7 +120,7 @@ class ModelVariant(Variant[ModelChoice]):
     """A model of an agent, with the rules that must hold for it."""
 
 
-class MemoryVariant(Variant[Memory]):
+class MemoryVariant(Variant[OtherMemory]):
     """A memory of an agent, with the rules that must hold for it."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from agentcms.lookalike_ids import describe_ambiguity
@@ -20,6 +21,14 @@ def validation_error(message: str) -> PydanticCustomError:
     """Return an error for a validator to raise."""
     # Pydantic fills the braces of a message, and ours may quote some.
     return PydanticCustomError("agent", "{message}", {"message": message})
+
+
+def choose_by(find_tag: Callable[[Any], str | None], values: str) -> Discriminator:
+    """Choose the alternative of a union by its tag, so that an error is that of one alternative.
+
+    A value without a tag is rejected with the text of what the union takes.
+    """
+    return Discriminator(find_tag, custom_error_type="agent", custom_error_message=f"This must be {values}.")
 
 
 def _validate_not_blank(value: str) -> str:

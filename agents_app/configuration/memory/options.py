@@ -215,9 +215,11 @@ def parse_memory_options(memory: object) -> MemoryOptions | None:
         return None
 
 
-def kind_of_memory(value: object) -> str:
-    """Return the alternative of a memory: the key of a registered one, or options."""
-    return OBJECT_TAG if isinstance(value, dict | BaseModel) else KEY_TAG
+def kind_of_memory(value: object) -> str | None:
+    """Return the alternative of a memory: the key of a registered one, or options. None for any other value."""
+    if isinstance(value, str):
+        return KEY_TAG
+    return OBJECT_TAG if isinstance(value, dict | BaseModel) else None
 
 
 def options_without_effect(memory: object) -> Iterator[tuple[str, str]]:
