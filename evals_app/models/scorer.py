@@ -26,7 +26,7 @@ class ScorerQuerySet(OwnedQuerySet["Scorer"]):
 
 
 class Scorer(models.Model):
-    """A scorer. Its configuration is in its versions: live scores answers, head is the newest."""
+    """A scorer. Its configuration is in its versions: live scores answers, and a change starts from head."""
 
     id = models.CharField(
         "ID",
@@ -94,9 +94,9 @@ class ScorerVersion(models.Model):
 
 
 class DeletedScorer(models.Model):
-    """The number of the last version of a scorer that was deleted. Its scores stay, and name their version.
+    """The number of the last version of a scorer that was deleted, or of which a version was.
 
-    A new scorer with its ID goes on with the next number: its scores are not those of the former one.
+    Its scores stay, and name their version. A new version, also of a new scorer with its ID, has a higher number.
     """
 
     id = models.CharField("ID", primary_key=True, max_length=64, editable=False)

@@ -1,10 +1,11 @@
-"""Changes of scorers. Every change adds a version. The scorer points at its live and its newest one."""
+"""Changes of scorers. Every change adds a version. The scorer points at its live one and at its head."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -19,8 +20,10 @@ from evals_app.datasets.creation import derive_id
 from evals_app.models import DeletedScorer, Experiment, ReleaseGate, Scorer, ScorerVersion
 from evals_app.scorers.cached_scorers import scorer_table
 from evals_app.scorers.schema import reject_invalid_scorer
+from versions_app.models.version import ACTIVE_VERSION_MESSAGE
 
 EXPERIMENT_MESSAGE = "An experiment that has not ended uses this {what}. Wait until it ends, or cancel it."
+ONLY_DRAFT_MESSAGE = "No version is live that could take the place of the draft. Publish one, or delete the scorer."
 EXPERIMENT_COLUMNS = ("scorer_versions", "target_type", "target_id", "version_number")
 
 
@@ -61,7 +64,7 @@ def delete_scorer(row: Scorer) -> None:
         raise Conflict("The scorer was deleted meanwhile, and another one has its ID now.", "scorer_replaced")
     if reason := reason_to_keep(locked):
         raise Conflict(reason, "scorer_in_use")
-    DeletedScorer.objects.update_or_create(pk=locked.pk, defaults={"version_number": last_number(locked)})
+    store_last_number(locked)
     locked.delete()
     scorer_table.invalidate_after_change()
 
@@ -143,11 +146,15 @@ def insert_version(
 
 
 def last_number(row: Scorer) -> int:
-    """Return the number of the newest version of a scorer, or of a deleted one with its ID, or 0."""
-    # The newest version cannot be deleted, so that no number is used twice.
+    """Return the number of the last version of a scorer, or of a deleted one with its ID, or 0."""
     numbers = row.versions.values_list("version_number", flat=True)
     deleted = DeletedScorer.objects.filter(pk=row.pk).values_list("version_number", flat=True)
-    return numbers.first() or deleted.first() or 0
+    return max(numbers.first() or 0, deleted.first() or 0)
+
+
+def store_last_number(row: Scorer) -> None:
+    """Store the number of the last version, so that no number is used twice after a deletion."""
+    DeletedScorer.objects.update_or_create(pk=row.pk, defaults={"version_number": last_number(row)})
 
 
 def copy_head(scorer_id: str, author: str, message: str) -> ScorerVersion:
@@ -174,7 +181,7 @@ def get_scorer_version(row: Scorer, version_id: str) -> ScorerVersion:
 
 
 def get_named_version(row: Scorer, name: str) -> ScorerVersion:
-    """Return the live version or the newest one, `live` or `head`, else that of an ID or number. Raise NotFound."""
+    """Return the live version or the head, `live` or `head`, else that of an ID or number. Raise NotFound."""
     pointers = {"live": row.live, "head": row.head}
     if name not in pointers:
         return get_scorer_version(row, name)
@@ -210,12 +217,19 @@ def add_restored_version(scorer_id: str, version: ScorerVersion, author: str) ->
 
 @transaction.atomic
 def delete_version(row: Scorer, version: ScorerVersion) -> None:
-    """Delete a version. Raise Conflict for the live version, the draft, and one that an unfinished experiment uses."""
+    """Delete a version. If it is the head, the head returns to the live one. Raise ValidationError if it is live.
+
+    Raise Conflict for a head without a live version, and for a version that an unfinished experiment uses.
+    """
     locked = lock_scorer(row.pk)  # or the version could go live meanwhile
-    if version.pk in (locked.live_id, locked.head_id):
-        raise Conflict(
-            "The live version and the newest one cannot be deleted. Publish another version first.", "in_use"
-        )
+    if version.pk == locked.live_id:
+        raise ValidationError(ACTIVE_VERSION_MESSAGE, code="active_version")
+    if version.pk == locked.head_id and locked.live is None:
+        raise Conflict(ONLY_DRAFT_MESSAGE, "in_use")
     if version.version_number in versions_in_experiments(locked):
         raise Conflict(EXPERIMENT_MESSAGE.format(what="version"), "in_use")
+    store_last_number(locked)
+    if version.pk == locked.head_id:
+        locked.head = locked.live
+        save_pointers(locked)
     version.delete()

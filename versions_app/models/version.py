@@ -25,6 +25,7 @@ from versions_app.publishing import move_pointers, publish_refusal_of
 
 # The answer of the API for a version without a message, which its protocol prescribes. It is not stored.
 DEFAULT_API_MESSAGE = "Auto-saved after edit"
+ACTIVE_VERSION_MESSAGE = "Cannot delete the active version. Activate a different version first."
 
 
 def get_live_version(agent: Agent) -> AgentVersion:
@@ -182,9 +183,7 @@ class AgentVersion(models.Model):
     def remove_locked(self, row: Agent) -> None:
         reject_archived(row)
         if row.active_version_id == self.pk:
-            raise ValidationError(
-                "Cannot delete the active version. Activate a different version first.", code="active_version"
-            )
+            raise ValidationError(ACTIVE_VERSION_MESSAGE, code="active_version")
         # Before the deletion, which the foreign key of the head would refuse.
         if row.head_version_id == self.pk:
             move_pointers(row, head=row.active_version)

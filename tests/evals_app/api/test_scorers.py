@@ -124,6 +124,21 @@ def test_the_draft_is_compared_with_the_live_version(publisher):
     assert (unnamed.status_code, unnamed.body["issues"][0]["field"]) == (400, "to")
 
 
+def test_a_draft_is_deleted_and_its_number_not_used_again(publisher):
+    create(publisher)
+    for name in ("Warm", "Warmer"):
+        publisher.patch(f"{SCORERS}/polite", {"name": name, "publish": False})
+
+    live, draft = (publisher.delete(f"{SCORERS}/polite/versions/{number}") for number in (1, 3))
+
+    assert (live.status_code, live.body["code"], draft.status_code) == (400, "active_version", 200)
+    assert publisher.get(f"{SCORERS}/polite?status=draft").body["name"] == "Polite"
+    publisher.patch(f"{SCORERS}/polite", {"description": "New", "publish": False})
+    versions = publisher.get(f"{SCORERS}/polite/versions").body["versions"]
+    assert [version["versionNumber"] for version in versions] == [4, 2, 1]
+    assert versions[0]["changedFields"] == ["description"]
+
+
 def test_a_comparison_tells_true_from_1(publisher):
     schema = {"type": "object", "properties": {"score": {"const": 1}}}
     create(publisher, presetConfig={"check": "json-schema", "schema": schema})

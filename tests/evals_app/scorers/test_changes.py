@@ -94,11 +94,12 @@ class TestVersions:
         row.refresh_from_db()
         assert (row.live.version_number, row.name, row.live.change_message) == (3, "Polite", "Restored v1")
 
-    def test_the_live_version_is_not_deleted(self):
-        row = create()
+    def test_the_only_version_is_not_deleted_while_it_is_a_draft(self):
+        row = create(publish=False)
 
-        with pytest.raises(Conflict):
-            changes.delete_version(row, row.live)
+        with pytest.raises(Conflict, match="No version is live"):
+            changes.delete_version(row, row.head)
+        assert row.versions.exists()
 
     def test_the_id_of_a_scorer_in_code_is_taken(self):
         with pytest.raises(Conflict):
