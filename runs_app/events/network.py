@@ -70,9 +70,12 @@ class NetworkConverter:
             yield self.build("routing-agent-text-delta", text=payload["text"])
         elif kind == "text-start":
             yield self.build("routing-agent-text-start")
+        elif kind == "step-discarded":  # another process repeats the answer
+            self.texts.clear()
+            yield self.build(kind, iteration=self.iteration)
         else:
             self.texts.clear()
-            self.iteration += kind == "step-start"
+            self.iteration += 1
 
     def build(self, kind: str, **payload: Any) -> StreamChunk:
         return {"type": kind, "from": FROM_NETWORK, "payload": {**payload, "runId": str(self.run.pk)}}
