@@ -39,7 +39,13 @@ from memory_app.history.messages import (
     reject_full_thread,
 )
 from memory_app.history.threads import get_thread, is_thread_key, thread_not_found
-from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
+from memory_app.history.wire_messages import (
+    WireMessage,
+    parse_wire_message,
+    place_questions,
+    ui_messages,
+    wire_messages,
+)
 from memory_app.models import Message, Thread
 from memory_app.observational.jobs import observe_if_enabled
 from memory_app.realms import MemoryCaller
@@ -85,7 +91,8 @@ def messages_at(thread: Thread, numbers: list[int], size: PageSize) -> list[Wire
     """Return the messages that begin at these numbers, which are in order. Raise BadRequest for too large a page."""
     messages: list[WireMessage] = []
     for part in in_parts(numbers):
-        messages += wire_messages(thread, thread.messages.filter(head_number__in=part).order_by("number"))
+        rows = thread.messages.filter(head_number__in=part).order_by("number")
+        messages += wire_messages(thread, place_questions(rows))
         size.add(sum(map(text_length, messages[-len(part) :])))
     return messages
 

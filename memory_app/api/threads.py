@@ -36,7 +36,7 @@ from memory_app.api.strict_requests import check_parameters, checking_body, find
 from memory_app.history.copies import CopiedMessages, copy_thread
 from memory_app.history.messages import MAX_THREAD_MESSAGES
 from memory_app.history.threads import create_named_thread, transfer_thread
-from memory_app.history.wire_messages import wire_messages
+from memory_app.history.wire_messages import place_questions, wire_messages
 from memory_app.models import Thread
 from memory_app.realms import MemoryCaller
 from runs_app.engine import run_ends
@@ -140,7 +140,7 @@ class CloneView(JSONView):
         clone_title = f"Clone of {thread.title}"[:MAX_TITLE_LENGTH] if thread.title else ""
         columns = {"title": title if title is not None else clone_title, "metadata": metadata}
         copy = copy_thread(caller, thread, key, resource, chosen, **columns)
-        messages = wire_messages(copy, copy.messages.order_by("number"))
+        messages = wire_messages(copy, place_questions(copy.messages.order_by("number")))
         answer = {"thread": thread_body(copy), "clonedMessages": messages}
         return json_response(answer | warning_payloads(names.unknown))
 

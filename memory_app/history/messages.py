@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -131,15 +131,16 @@ def save_run_messages(
     run_id: UUID,
     author: Author | None = None,
     prompt_key: str = "",
+    prompt_at: datetime | None = None,
     embedder: str = "",
     title_from: int | None = None,
     limits: ObservationLimits | None = None,
 ) -> None:
     """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted.
 
-    `prompt_key` is the ID that the client gave to the message of the user. `embedder` is the one that indexes the
-    messages for semantic recall, or blank. `title_from` is the number of messages from which a job writes the title.
-    `limits` are those of observational memory.
+    `prompt_key` is the ID that the client gave to the message of the user, and `prompt_at` its time. `embedder` is
+    the one that indexes the messages for semantic recall, or blank. `title_from` is the number of messages from which
+    a job writes the title. `limits` are those of observational memory.
 
     A thread has each ID once: with a taken one nothing of the run could be stored, and its answer would be lost. The
     jobs are in the transaction of the messages, so that a process that dies leaves no message without its jobs.
@@ -149,9 +150,8 @@ def save_run_messages(
         if thread is None or thread.messages.filter(run_id=run_id).exists():
             return
         new = new_messages(messages)
-        is_prompt = bool(new) and derive_fields(new[0].data).role == USER
-        if prompt_key and is_prompt and not thread.messages.filter(key=prompt_key).exists():
-            new[0] = NewMessage(new[0].data, key=prompt_key)
+        if new and derive_fields(new[0].data).role == USER:
+            new[0] = replace(new[0], key=unused_key(thread, prompt_key), created_at=prompt_at or new[0].created_at)
         append_messages(thread, new, run_id=run_id, author=author)
         if title_from is not None:
             enqueue_title(thread_id, run_id, title_from)
@@ -159,6 +159,11 @@ def save_run_messages(
             enqueue_message_indexing(thread_id, embedder)
         if limits is not None:
             enqueue_observing(thread_id, limits, run_id)
+
+
+def unused_key(thread: Thread, key: str) -> str:
+    """Return a message ID, or a blank text if a message of the thread has it."""
+    return key if key and not thread.messages.filter(key=key).exists() else ""
 
 
 def load_messages(

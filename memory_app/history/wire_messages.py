@@ -36,6 +36,24 @@ WireMessage = JSONObject
 # --- From rows
 
 
+def place_questions(rows: Iterable[Message]) -> list[Message]:
+    """Return rows, which are sorted by number, with each question before the signals that joined its run.
+
+    A signal is stored when it comes, and the question when its run ends.
+    """
+    placed: list[Message] = []
+    for row in rows:
+        place = len(placed)
+        while row.role == Message.Role.USER and place and is_later_signal(placed[place - 1], row):
+            place -= 1
+        placed.insert(place, row)
+    return placed
+
+
+def is_later_signal(row: Message, question: Message) -> bool:
+    return row.role == Message.Role.SIGNAL and row.created_at > question.created_at
+
+
 def wire_messages(thread: Thread, rows: Iterable[Message]) -> list[WireMessage]:
     """Return the messages of rows, which are sorted by number. Rows with one head are one message."""
     groups = groupby(rows, key=lambda row: row.head_number or row.number)

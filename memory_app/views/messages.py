@@ -17,7 +17,7 @@ from memory_app.history.signal_markup import Signal, attribute_text
 from memory_app.history.signal_payloads import ERROR, signal_of
 from memory_app.history.thread_signals import QUEUED
 from memory_app.history.turn_markup import AUTHOR_ATTRIBUTES
-from memory_app.history.wire_messages import WireMessage, wire_messages
+from memory_app.history.wire_messages import WireMessage, place_questions, wire_messages
 from memory_app.models import Message, Participant, Thread
 from runs_app.models import AgentRun
 
@@ -45,7 +45,7 @@ class ThreadEntry:
 
 def build_message_entries(thread: Thread, heads: Collection[int], user: Caller) -> list[ThreadEntry]:
     """Return the messages that begin with these rows, in order, as a user sees them."""
-    rows = [*thread.messages.filter(head_number__in=heads).order_by("number")]
+    rows = place_questions(thread.messages.filter(head_number__in=heads).order_by("number"))
     firsts: dict[int, Message] = {}
     for row in rows:
         firsts.setdefault(row.head_number or row.number, row)

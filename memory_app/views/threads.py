@@ -30,7 +30,7 @@ from agents_app.views.access import can_choose_agent
 from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm
 from memory_app.history.first_words import first_user_text, shortened_words
-from memory_app.history.wire_messages import wire_messages
+from memory_app.history.wire_messages import place_questions, wire_messages
 from memory_app.models import Participant, Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
@@ -169,7 +169,7 @@ def thread_lines(thread: Thread) -> Iterator[bytes]:
     # By the first rows of messages, so that no answer is divided between two batches.
     while numbers := [*heads.filter(number__gt=last)[:EXPORT_BATCH]]:
         rows = thread.messages.filter(head_number__in=numbers).order_by("number")
-        yield from (encode_json(message) + b"\n" for message in wire_messages(thread, rows))
+        yield from (encode_json(message) + b"\n" for message in wire_messages(thread, place_questions(rows)))
         last = numbers[-1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
@@ -48,6 +49,7 @@ class RunDeps:
     working_memory: WorkingMemory | None = None  # as the model knows it
     has_noted: bool = False  # whether this process has changed the working memory for the model
     observed: ObservedWindow | None = None  # of the thread; None before it is read, and without observations
+    created_at: datetime | None = None  # of the run; None for a background task
     prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
     is_woken: bool = False  # by signals: the prompt stands for the first of them

@@ -103,6 +103,7 @@ class LastMessages(AbstractCapability[RunDeps]):
             deps.run_id,
             history.Author(deps.user_id, deps.user_name),
             deps.prompt_key,
+            deps.created_at,
             deps.embedder,
             self.title_from if deps.memory_options.get("generateTitle") is not False else None,
             self.limits if deps.memory_options.get("observationalMemory") is not False else None,

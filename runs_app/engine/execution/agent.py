@@ -85,6 +85,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         call_sub_agent=tree.sub_agent_caller(execution.engine, run, options, execution.execute_child),
         **memory_deps(run),
         user_name=run.requested_by_name,
+        created_at=run.created_at,
         prompt_key=run.input["messages"][-1].get("id", ""),
         is_woken=bool(run.input.get(SIGNALS)),
         instructions=run.filled_instructions,

@@ -8,7 +8,9 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from agentcms.wire.timestamps import format_timestamp
 from memory_app.history import messages
 from memory_app.history.messages import Author
 from memory_app.history.signal_markup import Signal
@@ -375,6 +377,25 @@ def thread_with_signals(editor):
         append_signal(thread, Signal(kind, kind), Author(editor.pk, "ann"), {})
     append_signal(thread, Signal("user", "tagged", tag_name="note"), Author(editor.pk, "ann"), {})
     return thread
+
+
+def test_a_question_comes_before_the_signals_that_joined_its_run(caller, editor):
+    """The signals are stored first, because the question is stored when its run ends."""
+    thread, began_at = add_thread(editor, texts=[]), timezone.now()
+    for text in ("First", "Second"):
+        append_signal(thread, Signal("user", text), Author(editor.pk, "ann"), {})
+    data = [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Question"}]},
+        {"kind": "response", "parts": [{"part_kind": "text", "content": "Answer"}]},
+    ]
+    messages.save_run_messages(thread.pk, data, uuid4(), prompt_at=began_at)
+
+    listed = caller.get(PATH)
+
+    assert texts(listed) == ["Question", "First", "Second", "Answer"]
+    assert listed.body["messages"][0]["createdAt"] == format_timestamp(began_at)
+    newest_first = ["Answer", "Second", "First", "Question"]
+    assert texts(caller.get(f"{PATH}?orderBy=createdAt")) == newest_first
 
 
 def test_a_full_thread_takes_no_messages_and_begins_no_run(caller, editor, monkeypatch):

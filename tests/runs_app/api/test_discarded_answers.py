@@ -29,7 +29,9 @@ def test_a_step_has_only_the_text_of_the_answer_that_was_completed():
 
 def test_readers_of_a_network_are_told_to_drop_the_text():
     begun = [("step-start", {}), *text("1", "Good d")]
-    run = RunFactory(output="Good day.", chunks=[*begun, ("step-discarded", {"fromEvent": 2}), *text("1", "Good day.")])
+    run = RunFactory(
+        output="Good day.", chunks=[*begun, ("step-discarded", {"fromEvent": 2}), *text("1", "Good day.")]
+    )
     converter = NetworkConverter(run)
 
     chunks = [chunk for event in run.events.order_by("number") for chunk in converter.convert(event.data)]

@@ -18,6 +18,7 @@ from memory_app.history.signal_payloads import signal_of
 from memory_app.history.thread_signals import NO_RUN, refuse_signals, release_signals, save_processed_signal
 from memory_app.history.threads import create_named_thread
 from memory_app.history.token_estimate import count_tokens
+from memory_app.history.wire_messages import place_questions
 from memory_app.models import Message
 from memory_app.realms import memory_caller
 from runs_app.engine import run_ends
@@ -111,6 +112,8 @@ def test_a_signal_that_comes_while_the_last_answer_is_made_turns_the_run_round(s
     assert 'You said: <system-reminder source="github">And this?</system-reminder>' in done.output
     assert AgentRun.objects.count() == 1
     assert signals().get().seen_by == run.pk
+    stored = place_questions(Message.objects.order_by("number"))
+    assert [message.role for message in stored][:3] == ["user", "signal", "assistant"]
 
 
 def test_the_next_run_remembers_a_signal_before_the_answer_to_it(send, agent, editor):
