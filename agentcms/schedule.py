@@ -6,6 +6,15 @@ from typing import Any
 
 from celery.schedules import crontab
 
+# A broker that stops may lose the message of a night, so each is sent three times. The tasks start a job once in a
+# period, and no period begins in these minutes.
+MINUTES_OF_REPEATS = (0, 5, 10)
+
+
+def nightly(hour: int, minute: int) -> crontab:
+    """Return the schedule of a task that starts a job at this time of each night."""
+    return crontab(hour=hour % 24, minute=[minute + repeat for repeat in MINUTES_OF_REPEATS])
+
 
 def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]]:
     """Return Celery's schedule.
@@ -14,9 +23,7 @@ def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]
         nightly_hour: The hour (UTC) at which the nightly tasks start.
         job_lease: Seconds without a heartbeat after which the worker of a job counts as dead.
     """
-    retention = crontab(hour=nightly_hour, minute=0)
-    check = crontab(hour=nightly_hour, minute=30)
-    cleanup = crontab(hour=(nightly_hour + 1) % 24, minute=0)
+    retention, check, cleanup = nightly(nightly_hour, 0), nightly(nightly_hour, 30), nightly(nightly_hour + 1, 0)
     return {
         # Well within a lease, so that a job whose worker died waits little longer than its lease.
         "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, job_lease / 4)},

@@ -102,7 +102,9 @@ def test_a_nightly_task_is_sent_once_the_broker_is_back(started, clock, broker, 
     if is_restarted:
         beat = started()
 
-    run_for(beat, clock, 600)
+    run_for(beat, clock, 60)
 
     assert broker["prune-versions"] == 1
-    assert broker["reap-runs"] > 100
+    assert broker["reap-runs"] > 10
+    run_for(beat, clock, 120)
+    assert broker["prune-versions"] == 2  # again, because a broker may lose it
