@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import Error as DatabaseError
@@ -36,6 +36,7 @@ from runs_app.models.background_task import BackgroundTaskQuerySet, TaskStatus
 TASK_POLL_INTERVAL = 0.5  # seconds between reads of the tasks
 PROGRESS_INTERVAL = 5.0  # seconds between chunks that say which tasks are left
 MAX_TASKS_PER_READ = 200
+ENDS_REMEMBERED = timedelta(minutes=5)  # more than the difference between the clocks of two machines
 TASK_STREAM_SECONDS = 3600.0  # after which the reader opens another stream
 FINISHED_STATUSES = {*BackgroundTask.Status.values} - {*BackgroundTask.UNFINISHED_STATUSES}
 DEFAULT_MAX_IDLE_MS = 5 * 60 * 1000
@@ -45,7 +46,7 @@ DEFAULT_MAX_IDLE_MS = 5 * 60 * 1000
 class TaskObserver:
     """The last seen state of tasks, from which the chunks of their changes follow."""
 
-    # Status, the time since which it waits, and progress.
+    # Status, the time of its end or since which it waits, and progress.
     seen: dict[UUID, tuple[str, datetime | None, str]] = field(default_factory=dict)
 
     def current(self, tasks: BackgroundTaskQuerySet, since: datetime) -> BackgroundTaskQuerySet:
@@ -68,7 +69,16 @@ class TaskObserver:
 
     def skip_ended(self, tasks: BackgroundTaskQuerySet) -> None:
         """Treat ended tasks as seen, by their IDs: a clock that is behind may have set their times."""
-        self.seen |= {pk: (status, None, "") for pk, status in tasks.values_list("pk", "status")}
+        rows = tasks.values_list("pk", "status", "finished_at")
+        self.seen |= {pk: (status, finished_at, "") for pk, status, finished_at in rows}
+
+    def forget_ended(self, before: datetime) -> None:
+        """Forget the tasks that ended before a time. The reader leaves them out by this time from now on."""
+        self.seen = {
+            pk: seen
+            for pk, seen in self.seen.items()
+            if seen[0] not in FINISHED_STATUSES or seen[1] is None or seen[1] >= before
+        }
 
     def read(self, tasks: Iterable[BackgroundTask]) -> list[StreamChunk]:
         """Return the chunks of what has happened to tasks. If the database fails meanwhile, nothing was seen."""
@@ -94,7 +104,7 @@ class TaskObserver:
         waits_anew = self.waits_anew(task)
         before, waited_since, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, None, ""))
         progress = repr(task.progress or "")
-        self.seen[task.pk] = (task.status, task.suspended_at, progress)
+        self.seen[task.pk] = (task.status, task.finished_at or task.suspended_at, progress)
         was_resumed = before == TaskStatus.SUSPENDED and task.suspended_at != waited_since
         if before == TaskStatus.PENDING and task.started_at is not None:
             yield running_chunk(task)
@@ -114,12 +124,16 @@ def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[S
     read_through_outage(stopping, observer.skip_ended, tasks().filter(finished_at__gte=since))
     ends_at = sent_at + TASK_STREAM_SECONDS
     while not stopping.is_set() and time.monotonic() < ends_at:
+        read_at = timezone.now()
         current = observer.current(tasks(), since).order_by("created_at", "number")[:MAX_TASKS_PER_READ]
         chunks = read_through_outage(stopping, observer.read, current)
         return_connection()
         if chunks or time.monotonic() - sent_at >= HEARTBEAT:
             yield chunks
             sent_at = time.monotonic()
+        if len(current) < MAX_TASKS_PER_READ:  # otherwise some were not read
+            since = max(since, read_at - ENDS_REMEMBERED)
+            observer.forget_ended(since)
         stopping.wait(TASK_POLL_INTERVAL)
 
 

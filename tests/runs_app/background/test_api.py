@@ -276,6 +276,22 @@ def test_the_stream_tells_the_ends_of_tasks_of_a_worker_whose_clock_is_behind(mo
     assert kinds == [[("long", "running")], [("long", "completed"), ("short", "running"), ("short", "completed")]]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_forgets_tasks_that_ended_long_ago_and_does_not_send_them_again(monkeypatch):
+    monkeypatch.setattr(task_streams, "TASK_POLL_INTERVAL", 0)
+    monkeypatch.setattr(task_streams, "HEARTBEAT", 0)
+    observers, observer_class, now = [], task_streams.TaskObserver, timezone.now()
+    monkeypatch.setattr(task_streams, "TaskObserver", lambda: observers.append(observer_class()) or observers[0])
+    task_of(RunFactory(agent=AgentFactory()), status="completed", started_at=now, finished_at=now)
+    stream = task_streams.follow_tasks(BackgroundTask.objects.all)
+    assert (next(stream), len(observers[0].ended_ids)) == ([], 1)
+
+    monkeypatch.setattr(timezone, "now", lambda: now + task_streams.ENDS_REMEMBERED + timezone.timedelta(seconds=1))
+
+    assert [next(stream), next(stream), next(stream)] == [[], [], []]
+    assert observers[0].ended_ids == []
+
+
 @pytest.mark.django_db
 def test_what_the_database_did_not_say_is_not_seen():
     run, now = RunFactory(agent=AgentFactory()), timezone.now()
