@@ -1,4 +1,4 @@
-"""The lease of a job during one long statement, which reports no progress."""
+"""The lease of a job during one long statement or call, which reports no progress."""
 
 from __future__ import annotations
 

@@ -13,13 +13,16 @@ from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
-from jobs_app.models import Job
+from jobs_app.lease_renewal import renewed_lease
+from jobs_app.models import Job, LeaseLost
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_unknown_value
 from runs_app.engine.thread_pools import run_db, run_function
 from runs_app.events.stream_chunks import to_storable_json
 from runs_app.exceptions import RunError
 
 log = logging.getLogger(__name__)
+
+JOB_DELETED_MESSAGE = "The workflow failed: its job was deleted."
 
 RUN_WORKFLOW = "run_workflow"
 WORKFLOW_NAMESPACE = UUID("5b0a0f7e-8f0c-5d3a-9a51-2d6f4f7a1c22")  # of the ids of jobs with an idempotency key
@@ -70,6 +73,8 @@ async def wait_for_job(job: Job) -> JSONValue:
         interval = min(interval * 1.5, MAX_JOB_POLL_INTERVAL)
         try:
             await run_db(job.refresh_from_db)
+        except Job.DoesNotExist:
+            raise RunError(JOB_DELETED_MESSAGE, "workflow_failed") from None
         except OUTAGE_ERRORS as error:
             log.warning("The database is not available. A run keeps waiting for job %s: %s", job.pk, error)
     if job.state == Job.State.FAILED:
@@ -93,8 +98,10 @@ def run_workflow_job(job: Job) -> JSONValue:
     if entry is None:
         raise WorkflowError(f"No workflow is registered as '{key}'.")
     try:
-        return to_storable_json(entry.target.run(**job.parameters["arguments"]), fallback=text_of_unknown_value)
+        with renewed_lease(job):  # a workflow may take as long as its run
+            result = entry.target.run(**job.parameters["arguments"])
+        return to_storable_json(result, fallback=text_of_unknown_value)
     except Exception as error:
-        if runner.is_transient(error):
+        if runner.is_transient(error) or isinstance(error, LeaseLost):
             raise
         raise WorkflowError(error_message(error)) from error

@@ -15,6 +15,7 @@ from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.agent import build_agent
 from runs_app.building.workflows import RUN_WORKFLOW, run_workflow, start_workflow
+from runs_app.exceptions import RunError
 from tests.factories import member
 from tests.operations.running_copy import wait_for_jobs
 from tests.runs_app.conftest import answer
@@ -135,6 +136,35 @@ def test_an_outage_of_the_database_does_not_end_the_wait_for_a_job(monkeypatch):
 
     assert asyncio.run(run_workflow(entry, {"text": "a b a"}, None)) == COUNTED
     assert Job.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_is_deleted_ends_the_wait_with_a_reason(monkeypatch):
+    monkeypatch.setattr(runner, "send_job", lambda job_id: Job.objects.filter(pk=job_id).delete())
+    entry = registry.get(Kind.WORKFLOW, "word-frequency")
+
+    with pytest.raises(RunError, match="its job was deleted"):
+        asyncio.run(run_workflow(entry, {"text": "a"}, None))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_other_worker_takes_a_workflow_that_lasts_longer_than_a_lease(worker, monkeypatch, settings):
+    settings.JOB_LEASE = 0.04
+    renewed, renew = threading.Event(), Job.report_progress
+
+    def report_progress(job, **progress):
+        renew(job, **progress)
+        renewed.set()
+
+    @workflow("long-job")
+    @shared_task(name="long-job")
+    def long_job() -> bool:
+        return renewed.wait(20)
+
+    monkeypatch.setattr(Job, "report_progress", report_progress)
+
+    assert asyncio.run(run_workflow(registry.get(Kind.WORKFLOW, "long-job"), {}, None)) is True
+    assert Job.objects.get().state == "done"
 
 
 @pytest.mark.django_db(transaction=True)
