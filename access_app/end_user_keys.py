@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from access_app.caller import Caller
 from access_app.models import ApiKey
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agentcms.errors import Forbidden
+from agentcms.wire.canonical import canonical
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -40,3 +42,11 @@ def reject_other_routes(key: ApiKey, path: str) -> None:
     """Raise Forbidden if a key serves one resource, and the path belongs to no route for end users."""
     if key.resource and not PATHS_OF_BOUND_KEYS.fullmatch(path):
         raise Forbidden(BOUND_KEY_MESSAGE.format(resource=key.resource), "bound_key")
+
+
+def served_end_users(user: Caller) -> str:
+    """Return a text that tells apart whom the API keys of one user serve. It is blank for the user alone."""
+    key: ApiKey | None = getattr(user, "api_key", None)
+    if key is None or (key.realm_owner is None and not key.resource):
+        return ""
+    return canonical([key.realm_owner, key.resource])

@@ -41,13 +41,16 @@ class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
 
 
 class IdempotencyRecord(models.Model):
-    """The response to a POST with an `Idempotency-Key`. Committed with the work: a failed request leaves none."""
+    """The response to a POST with an `Idempotency-Key`, or the reference of one. A failed request leaves none.
+
+    It is committed with the work. Only that of a request that acts outside of the database is committed before.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
     token = models.CharField(max_length=12, default=random_key)
     fingerprint = models.CharField(max_length=64)
-    status = models.PositiveSmallIntegerField(default=0)
+    status = models.PositiveSmallIntegerField(default=0)  # 0 until there is a response
     content = models.TextField(default="")
     etag = models.CharField(max_length=64, default="")
     # A replay needs the role that the request needed. Blank: none. Null: unknown, as an older release stores it.

@@ -18,6 +18,8 @@ from agentcms.db.connections import return_connection
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
+from agents_app.api.idempotency import idempotent_while
+from agents_app.api.idempotent_calls import idempotent_call
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG
 from jobs_app.api.representation import job_response
@@ -33,6 +35,7 @@ from tools_app.mcp.headers import CallerNames
 from tools_app.mcp.listing import accept_definition, enqueue_listing, enqueue_listing_soon
 from tools_app.models import McpServer
 
+SESSION_SECONDS = 60  # at most, beside the call itself
 RESOURCES_MESSAGE = "Resources of MCP servers are not supported. Use their tools."
 
 
@@ -98,9 +101,20 @@ class ToolCallBody(BaseModel):
     request_context: JSONObject | None = None  # the published client may send it; nothing reads it
 
 
+def check_tool_caller(request: Request, server_id: str, tool_id: str) -> None:
+    """Raise ApiError if the caller may not call the tools of a server."""
+    require_tool_caller(request, get_server(request, server_id))
+
+
+def max_call_seconds() -> float:
+    """Return after how long a call of a tool has surely ended, with the end of its session."""
+    return settings.RUN_TOOL_TIMEOUT + SESSION_SECONDS
+
+
 class ExecuteView(JSONView):
     """A call of a tool by an editor. The limits of the runs of a user apply to it, and the metrics count it."""
 
+    @idempotent_call(check_tool_caller, max_call_seconds)
     def post(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
         row = get_server(request, server_id)
         require_tool_caller(request, row)
@@ -159,9 +173,15 @@ async def call_in_own_loop(server: Server, name: str, arguments: JSONObject, cal
         await session_pool().close_all()
 
 
+def check_manager(request: Request, server_id: str, **arguments: str) -> None:
+    """Raise ApiError if the caller may not change a server."""
+    get_changeable_server(request, server_id)
+
+
 class RefreshView(JSONView):
     """A new listing of the tools of a server, by a job."""
 
+    @idempotent_while(check_manager)
     def post(self, request: Request, server_id: str) -> HttpResponse:
         json_object_body(request)
         return job_response(enqueue_listing(get_changeable_server(request, server_id), request.user), 202)
@@ -170,6 +190,7 @@ class RefreshView(JSONView):
 class AcceptView(JSONView):
     """The acceptance of a changed definition, which the hash names."""
 
+    @idempotent_while(check_manager)
     def post(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
         row = get_changeable_server(request, server_id)
         definition_hash = json_object_body(request).get("hash")

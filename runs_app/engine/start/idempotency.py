@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 from django.db import IntegrityError
 from django.db.models import Q
 
+from access_app.end_user_keys import served_end_users
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import KEY_REUSED_MESSAGE, Unprocessable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 IDEMPOTENCY_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # existing rows have IDs of it
-WHOLE_USER = (None, "")  # realm and resource of an API key without limits
 READ_ANSWER_HINT = "Read the answer with GET /api/runs/{run}."
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
 
@@ -72,8 +72,7 @@ def runs_of_key(key_id: UUID) -> AgentRunQuerySet:
 
 def idempotency_id(user: User | None, key: str) -> UUID:
     """Return a UUID that stands for an idempotency key of a user, or of those whom an API key of the user serves."""
-    api_key = getattr(user, "api_key", None)
-    served = (api_key.realm_owner, api_key.resource) if api_key is not None else WHOLE_USER
+    served = served_end_users(user) if user is not None else ""
     # Two end users of a service may choose the same key. One must not get the run of the other.
-    scope = "" if served == WHOLE_USER else f" {canonical([*served])}"
+    scope = f" {served}" if served else ""
     return uuid5(IDEMPOTENCY_NAMESPACE, f"{user.pk if user else ''}{scope} {key}")
