@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import ApiError, BadRequest, NotFound
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
@@ -63,6 +63,19 @@ def get_changeable_thread(request: Request, key: str) -> Thread:
     if caller.is_bound:
         caller.resource_to_write(resource)
     return get_own_thread(caller, key, resource)
+
+
+def check_changeable_thread(request: Request, thread_id: str) -> None:
+    """Raise ApiError if the caller may not change a thread."""
+    get_changeable_thread(request, thread_id)
+
+
+def get_referred_thread(request: Request, reference: JSONMapping) -> Thread:
+    """Return the thread of an earlier response, if the caller may still read it. Raise NotFound."""
+    thread = Thread.objects.for_caller(caller_of(request)).filter(pk=reference["thread"]).first()
+    if thread is None:
+        raise NotFound("The thread of this request was not found")
+    return thread
 
 
 def agent_of_query(request: Request) -> Agent | None:

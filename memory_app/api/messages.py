@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from django.db import transaction
@@ -21,8 +21,9 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.plural import pluralize
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
-from agentcms.wire.json_types import JSONObject, JSONValue
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.validation import NOT_A_TEXT_MESSAGE
+from agents_app.api.idempotency import idempotent_by_reference, idempotent_if, referring_response
 from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.schema import Issue, collecting_issues
 from memory_app.api.lookups import NOT_GIVEN, caller_of, get_requested_thread, read_resource
@@ -149,9 +150,25 @@ def with_included(
     return sorted(messages, key=lambda message: message["createdAt"]) if included else messages
 
 
+def respond_with_saved(request: Request, reference: JSONMapping) -> HttpResponse:
+    """Return the messages that a request has saved. Raise NotFound if one was deleted."""
+    caller = caller_of(request)
+    caller.require_write()
+    threads = writable_threads(caller, read_message_list(json_object_body(request)))
+    saved: list[WireMessage] = []
+    for thread, group in groupby(zip(threads, reference["messages"], strict=True), itemgetter(0)):
+        for keys in in_parts([key for _, key in group]):
+            stored = stored_rows(thread, keys)
+            if missing := [key for key in keys if key not in stored]:
+                raise NotFound(f"Message with id {missing[0]} not found")
+            saved += [body for key in keys for body in wire_messages(thread, stored[key])]
+    return json_response({"messages": saved} | reference["more"])
+
+
 class SaveMessagesView(JSONView):
     """Storage of messages that a client has."""
 
+    @idempotent_by_reference(respond_with_saved)
     def post(self, request: Request) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()
@@ -172,7 +189,9 @@ class SaveMessagesView(JSONView):
             for thread in locked.values():
                 index_if_recalled(thread)
                 observe_if_enabled(thread)
-        return json_response({"messages": saved} | warning_payloads(names.unknown))
+        more = warning_payloads(names.unknown)
+        reference = {"messages": [message["id"] for message in saved], "more": more}
+        return referring_response({"messages": saved} | more, reference)
 
 
 def read_message_list(body: JSONObject) -> list[JSONObject]:
@@ -239,21 +258,31 @@ def append_new(thread: Thread, rows: Sequence[NewMessage], author: Author) -> li
 
 def stored_messages(thread: Thread, messages: Sequence[list[NewMessage]]) -> list[WireMessage]:
     """Return messages that a thread has, in their order. Raise Conflict for one with another text."""
-    keys = {rows[0].key for rows in messages}
-    head_of = dict(thread.messages.filter(key__in=keys).values_list("key", "head_number"))
-    rows = [*thread.messages.filter(head_number__in={*head_of.values()}).order_by("number")]
-    bodies = dict(zip(dict.fromkeys(row.head_number for row in rows), wire_messages(thread, rows), strict=True))
+    stored = stored_rows(thread, [rows[0].key for rows in messages])
     for message in messages:
-        head = head_of[message[0].key]
-        if [derive_fields(row.data).text for row in message] != [row.text for row in rows if row.head_number == head]:
+        if [derive_fields(row.data).text for row in message] != [row.text for row in stored[message[0].key]]:
             text = f"Message {message[0].key} has another text. Send the new message under a new id."
             raise Conflict(text, "message_exists")
-    return [bodies[head_of[message[0].key]] for message in messages]
+    return [body for message in messages for body in wire_messages(thread, stored[message[0].key])]
+
+
+def stored_rows(thread: Thread, keys: Sequence[str]) -> dict[str, list[Message]]:
+    """Return the rows of the messages of a thread with these IDs, by ID."""
+    head_of = dict(thread.messages.filter(key__in=keys).values_list("key", "head_number"))
+    rows = thread.messages.filter(head_number__in={*head_of.values()}).order_by("number")
+    by_head = {head: [*group] for head, group in groupby(rows, attrgetter("head_number"))}
+    return {str(key): by_head[head] for key, head in head_of.items()}
+
+
+def check_write(request: Request) -> None:
+    """Raise RoleRequired if the API key is limited to reading."""
+    caller_of(request).require_write()
 
 
 class DeleteMessagesView(JSONView):
     """Deletion of messages: all or none."""
 
+    @idempotent_if(check_write)
     def post(self, request: Request) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()

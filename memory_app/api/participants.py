@@ -13,8 +13,9 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, NotFound
 from agentcms.wire.json_types import JSONObject, JSONValue
+from agents_app.api.idempotency import idempotent_if
 from agents_app.api.strict_requests import warning_payloads
-from memory_app.api.lookups import get_changeable_thread, get_requested_thread
+from memory_app.api.lookups import check_changeable_thread, get_changeable_thread, get_requested_thread
 from memory_app.api.representation import participant_body
 from memory_app.api.strict_requests import checking_body
 from memory_app.history.participants import (
@@ -36,6 +37,7 @@ class ParticipantsView(JSONView):
         participants = get_requested_thread(request, thread_id).participants.select_related("user")
         return json_response({"participants": [participant_body(participant) for participant in participants]})
 
+    @idempotent_if(check_changeable_thread)
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         thread = get_changeable_thread(request, thread_id)
         body = json_object_body(request)

@@ -17,8 +17,9 @@ from agentcms.api.views import JSONView
 from agentcms.db.column_values import ColumnValues
 from agentcms.errors import BadRequest, Forbidden
 from agentcms.ids import uuid7
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.timestamps import parse_timestamp
+from agents_app.api.idempotency import idempotent_by_reference, referring_response
 from agents_app.api.strict_requests import warning_payloads
 from agents_app.models import Agent
 from memory_app.api.json_columns import containing_json
@@ -28,6 +29,7 @@ from memory_app.api.lookups import (
     agent_of_query,
     caller_of,
     get_changeable_thread,
+    get_referred_thread,
     get_requested_thread,
     read_resource,
 )
@@ -45,6 +47,12 @@ from runs_app.models import AgentRun
 
 THREADS_PER_PAGE = 100
 COLUMN_BY_FIELD = {"createdAt": "created_at", "updatedAt": "updated_at"}
+
+
+def respond_with_thread(request: Request, reference: JSONMapping, **arguments: str) -> HttpResponse:
+    """Return the thread that a request has created or moved. Raise NotFound."""
+    caller_of(request).require_write()
+    return json_response(thread_body(get_referred_thread(request, reference)) | reference["more"])
 
 
 class ThreadsView(JSONView):
@@ -66,6 +74,7 @@ class ThreadsView(JSONView):
         page = page_payload("threads", bodies, threads.count(), paging.page, paging.per_page)
         return json_response(page | warning_payloads(unknown))
 
+    @idempotent_by_reference(respond_with_thread)
     def post(self, request: Request) -> HttpResponse:
         caller = caller_of(request)
         caller.require_write()
@@ -77,7 +86,8 @@ class ThreadsView(JSONView):
         columns = {"title": title or "", "metadata": metadata, **agent_columns_of_new_thread(agent)}
         resource = caller.resource_to_write(resource)
         thread = create_named_thread(caller, key or str(uuid7()), resource, **columns)
-        return json_response(thread_body(thread) | warning_payloads(names.unknown), 201)
+        more = warning_payloads(names.unknown)
+        return referring_response(thread_body(thread) | more, {"thread": thread.pk, "more": more}, 201)
 
 
 def agent_columns_of_new_thread(agent: Agent | None) -> ColumnValues:
@@ -125,9 +135,23 @@ class ThreadView(JSONView):
         return json_response({"result": "Thread deleted"})
 
 
+def respond_with_copy(request: Request, reference: JSONMapping, thread_id: str) -> HttpResponse:
+    """Return the copy that a request has created, with the messages that it had then. Raise NotFound."""
+    get_changeable_thread(request, thread_id)
+    copy = get_referred_thread(request, reference)
+    return json_response(copy_body(copy, reference["last"]) | reference["more"])
+
+
+def copy_body(copy: Thread, last: int) -> JSONObject:
+    """Return a copy with its messages up to the number `last`."""
+    rows = place_questions(copy.messages.filter(number__lte=last).order_by("number"))
+    return {"thread": thread_body(copy), "clonedMessages": wire_messages(copy, rows)}
+
+
 class CloneView(JSONView):
     """Copy of a thread with its messages."""
 
+    @idempotent_by_reference(respond_with_copy)
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         thread, caller = get_changeable_thread(request, thread_id), caller_of(request)
         content = json_object_body(request)
@@ -140,9 +164,8 @@ class CloneView(JSONView):
         clone_title = f"Clone of {thread.title}"[:MAX_TITLE_LENGTH] if thread.title else ""
         columns = {"title": title if title is not None else clone_title, "metadata": metadata}
         copy = copy_thread(caller, thread, key, resource, chosen, **columns)
-        messages = wire_messages(copy, place_questions(copy.messages.order_by("number")))
-        answer = {"thread": thread_body(copy), "clonedMessages": messages}
-        return json_response(answer | warning_payloads(names.unknown))
+        last, more = copy.last_number, warning_payloads(names.unknown)
+        return referring_response(copy_body(copy, last) | more, {"thread": copy.pk, "last": last, "more": more})
 
 
 def read_copied_messages(body: BodyFields) -> CopiedMessages:
@@ -175,6 +198,7 @@ def read_time(criteria: JSONObject, name: str, faults: list[tuple[str, str]]) ->
 class TransferView(JSONView):
     """Transfer of a thread to another resource of the realm."""
 
+    @idempotent_by_reference(respond_with_thread)
     def post(self, request: Request, thread_id: str) -> HttpResponse:
         caller = caller_of(request)
         if caller.is_bound:
@@ -183,4 +207,5 @@ class TransferView(JSONView):
         with checking_body(request, content, "resourceId") as names, BodyFields(content) as body:
             resource = body.resource(required=True)
         moved = transfer_thread(caller, thread, resource)
-        return json_response(thread_body(moved) | warning_payloads(names.unknown))
+        more = warning_payloads(names.unknown)
+        return referring_response(thread_body(moved) | more, {"thread": moved.pk, "more": more})

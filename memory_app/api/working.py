@@ -14,6 +14,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, PreconditionFailed
 from agentcms.wire.json_types import JSONObject
+from agents_app.api.idempotency import idempotent_if
 from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
@@ -38,6 +39,16 @@ class RequestedMemory(NamedTuple):
     thread: Thread | None
 
 
+def get_thread_to_write(request: Request, thread_id: str) -> Thread:
+    """Return the thread whose memory a request replaces. Raise ApiError."""
+    caller = caller_of(request)
+    with BodyFields(json_object_body(request)) as fields:
+        resource = fields.resource() or resource_of_query(request)
+    if caller.is_bound:
+        caller.resource_to_write(resource)
+    return get_own_thread(caller, thread_id, resource)
+
+
 class WorkingMemoryView(JSONView):
     """The working memory of the resource of a thread, or of the thread if the agent says so."""
 
@@ -54,16 +65,13 @@ class WorkingMemoryView(JSONView):
         }
         return with_revision_etag(json_response(body), memory)
 
+    @idempotent_if(get_thread_to_write)
     def post(self, request: Request, thread_id: str) -> HttpResponse:
-        caller = caller_of(request)
-        caller.require_write()
+        caller_of(request).require_write()
         body = json_object_body(request)
         text = read_memory_text(body)
-        with checking_body(request, body, "workingMemory", "resourceId") as names, BodyFields(body) as fields:
-            resource = fields.resource() or resource_of_query(request)
-        if caller.is_bound:
-            caller.resource_to_write(resource)
-        thread = get_own_thread(caller, thread_id, resource)
+        with checking_body(request, body, "workingMemory", "resourceId") as names:
+            thread = get_thread_to_write(request, thread_id)
         options = options_of(request, thread)
         holder = holder_of(thread, options)
         origin = Origin(user_id=request.user.pk)

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
+from agents_app.api.idempotency import idempotent_if
 from jobs_app.api.representation import job_response
 from memory_app.models import Resource
 from memory_app.realms import MemoryCaller
@@ -17,9 +18,15 @@ from runs_app.privacy.jobs import personal_data_caller, start_forgetting, start_
 from runs_app.runs_of_resources import calls_of
 
 
+def check_rights_to_data(request: Request, resource_id: str) -> None:
+    """Raise ApiError if the caller may not export or delete data, also of a resource that is deleted already."""
+    personal_data_caller(request.user)
+
+
 class ResourceExportView(JSONView):
     """Start of an export of all data of a resource."""
 
+    @idempotent_if(check_rights_to_data)
     def post(self, request: Request, resource_id: str) -> HttpResponse:
         caller = find_caller(request, resource_id)
         return job_response(start_resource_export(request.user, caller.realm, resource_id), 202)
@@ -28,6 +35,7 @@ class ResourceExportView(JSONView):
 class ResourceForgetView(JSONView):
     """Start of the deletion of all data of a resource."""
 
+    @idempotent_if(check_rights_to_data)
     def post(self, request: Request, resource_id: str) -> HttpResponse:
         caller = find_caller(request, resource_id)
         return job_response(start_forgetting(cast(User, request.user), caller.realm, resource_id), 202)

@@ -15,13 +15,15 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import BadRequest, Conflict
-from agentcms.wire.json_types import JSONObject
+from agentcms.errors import BadRequest, Conflict, NotFound
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName
+from agents_app.api.idempotency import idempotent_by_reference, referring_response
+from agents_app.api.idempotent_calls import idempotent_call
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.strict_requests import warning_payloads
 from agents_app.models import Agent
-from memory_app.api.lookups import BodyFields, caller_of
+from memory_app.api.lookups import BodyFields, caller_of, get_referred_thread
 from memory_app.api.strict_requests import checking_body
 from memory_app.history.thread_signals import wire_signal
 from memory_app.history.threads import get_thread, open_thread, thread_not_found
@@ -43,12 +45,25 @@ from runs_app.thread_signals.bodies import (
 )
 from runs_app.thread_signals.sending import IfActive, SentSignal, send_signal
 
+MAX_ABORT_SECONDS = 60
 TARGET_MESSAGE = "Name a thread with threadId and resourceId, or a run with runId."
+
+
+def respond_with_sent(request: Request, reference: JSONMapping, agent_id: str) -> HttpResponse:
+    """Return the signal that a request has sent. Raise NotFound if it was deleted."""
+    require_agent(request, agent_id)
+    if reference.get("discarded"):
+        return json_response(reference["discarded"])
+    message = get_referred_thread(request, reference).messages.filter(key=reference["signal"]).first()
+    if message is None:
+        raise NotFound(f"Message with id {reference['signal']} not found")
+    return json_response(sent_body(reference["run"], wire_signal(message)) | reference["more"])
 
 
 class SignalsView(JSONView):
     """Signals to a thread: events that its agent should hear of."""
 
+    @idempotent_by_reference(respond_with_sent)
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = require_agent(request, agent_id)
         call, unknown = read_signal(request, "signal", parse_signal_body)
@@ -58,6 +73,7 @@ class SignalsView(JSONView):
 class SendMessageView(JSONView):
     """A message of a user, which joins the active run of a thread or wakes one."""
 
+    @idempotent_by_reference(respond_with_sent)
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = require_agent(request, agent_id)
         call, unknown = read_signal(request, "message", parse_message_body)
@@ -67,6 +83,7 @@ class SendMessageView(JSONView):
 class QueueMessageView(JSONView):
     """A message of a user, which waits for a run of its own."""
 
+    @idempotent_by_reference(respond_with_sent)
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         agent = require_agent(request, agent_id)
         call, unknown = read_signal(request, "message", parse_message_body)
@@ -115,7 +132,7 @@ def send_to_thread(
         )
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent.id) from None
-    return json_response(sent_body(sent, call) | warning_payloads(unknown))
+    return sent_response(sent, call, warning_payloads(unknown))
 
 
 def find_signal_thread(request: Request, agent: ResolvedAgent, body: JSONObject) -> Thread:
@@ -136,10 +153,19 @@ def find_signal_thread(request: Request, agent: ResolvedAgent, body: JSONObject)
     return thread
 
 
-def sent_body(sent: SentSignal, call: SignalCall) -> JSONObject:
-    """Return the answer to a signal. `runId` is blank if no run will see it for now."""
-    signal = wire_signal(sent.message) if sent.message else {"id": call.signal.id, "type": call.signal.type}
-    return {"accepted": True, "runId": str(sent.run_id or ""), "signal": signal}
+def sent_response(sent: SentSignal, call: SignalCall, more: JSONObject) -> HttpResponse:
+    """Return the response to a signal, with `more` members. A discarded one has only its ID and its type."""
+    run_id = str(sent.run_id or "")
+    if sent.message is None:
+        body = sent_body(run_id, {"id": call.signal.id, "type": call.signal.type}) | more
+        return referring_response(body, {"discarded": body})
+    reference = {"thread": sent.message.thread_id, "signal": sent.message.key, "run": run_id, "more": more}
+    return referring_response(sent_body(run_id, wire_signal(sent.message)) | more, reference)
+
+
+def sent_body(run_id: str, signal: JSONObject) -> JSONObject:
+    """Return the body about a signal. `runId` is blank if no run will see it for now."""
+    return {"accepted": True, "runId": run_id, "signal": signal}
 
 
 class SubscribeView(JSONView):
@@ -159,9 +185,16 @@ class SubscribeView(JSONView):
         return stream_of_blocks(ThreadStream(thread, caller, slot))
 
 
+def check_abort(request: Request, agent_id: str) -> None:
+    """Raise ApiError if the caller may not stop the runs of the thread that the body names."""
+    require_agent(request, agent_id)
+    get_named_thread(request, json_object_body(request))
+
+
 class AbortView(JSONView):
     """Cancellation of the active run of a thread."""
 
+    @idempotent_call(check_abort, lambda: MAX_ABORT_SECONDS)
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         require_agent(request, agent_id)
         body = json_object_body(request)
