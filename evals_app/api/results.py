@@ -13,7 +13,8 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Unauthorized
 from agentcms.ids import parse_uuid
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
+from agents_app.api.idempotency import idempotent_by_reference, referring_response
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from evals_app.api.experiment_representation import result_body, result_score_body
 from evals_app.api.lookups import get_experiment
@@ -28,6 +29,12 @@ from runs_app.events.stream_access import StreamAccess
 from runs_app.events.streams import StreamSlot
 
 RESULT_ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
+
+
+def respond_with_result(request: Request, reference: JSONMapping, dataset_id: str, experiment_id: str) -> HttpResponse:
+    """Return the result that a request has submitted. Raise ApiError."""
+    experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
+    return json_response(result_body(get_result(experiment, reference["result"])) | reference["more"])
 
 
 class ResultsView(JSONView):
@@ -46,11 +53,23 @@ class ResultsView(JSONView):
         payload = list_body("results", read_page(rows, paging, result_body), rows.count(), paging)
         return json_response(payload | warning_payloads(unknown))
 
+    @idempotent_by_reference(respond_with_result)
     def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
         fields, unknown = read_named_fields(request, json_object_body(request), SubmittedResult)
         result = submit_result(experiment, fields, request.user)
-        return json_response(result_body(result) | warning_payloads(unknown), 201)
+        more = warning_payloads(unknown)
+        return referring_response(result_body(result) | more, {"result": str(result.pk), "more": more}, 201)
+
+
+def get_result(experiment: Experiment, result_id: str) -> ExperimentResult:
+    """Return a result of an experiment. Raise ApiError."""
+    result_uuid = parse_uuid(result_id)
+    rows = experiment.results.select_related("item_version")
+    result: ExperimentResult | None = rows.filter(pk=result_uuid).first() if result_uuid else None
+    if result is None:
+        raise ApiError(404, f"Result with id {result_id} not found", "EXPERIMENT_RESULT_NOT_FOUND")
+    return result
 
 
 class ResultView(JSONView):
@@ -58,11 +77,7 @@ class ResultView(JSONView):
 
     def patch(self, request: Request, dataset_id: str, experiment_id: str, result_id: str) -> HttpResponse:
         experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
-        result_uuid = parse_uuid(result_id)
-        rows = experiment.results.select_related("item_version")
-        result: ExperimentResult | None = rows.filter(pk=result_uuid).first() if result_uuid else None
-        if result is None:
-            raise ApiError(404, f"Result with id {result_id} not found", "EXPERIMENT_RESULT_NOT_FOUND")
+        result = get_result(experiment, result_id)
         fields, unknown = read_named_fields(request, json_object_body(request), ResultChange)
         store_review(result, review_columns(fields))
         return json_response(result_body(result) | warning_payloads(unknown))

@@ -20,12 +20,12 @@ from agentcms.db.locks import reserve_new_key
 from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.metadata_filter import parse_filter_of_body
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent, idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
 from jobs_app.api.representation import job_response
-from knowledge_app.api.lookups import get_base
+from knowledge_app.api.lookups import check_visible_base, get_base
 from knowledge_app.api.representation import base_body, hit_body
 from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody, apply_base, reject_fixed
 from knowledge_app.indexing.jobs import enqueue_reindexing
@@ -132,6 +132,7 @@ class SearchKnowledgeView(JSONView):
 class ReindexView(JSONView):
     """A job that indexes all documents of a base again."""
 
+    @idempotent_while(check_visible_base)
     def post(self, request: Request, base_id: str) -> HttpResponse:
         job = enqueue_reindexing(get_base(request, base_id, Role.EDITOR), request.user)
         return job_response(job, 202)

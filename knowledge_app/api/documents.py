@@ -21,8 +21,9 @@ from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import join_paths
+from agents_app.api.idempotency import idempotent_while
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
-from knowledge_app.api.lookups import get_base, get_document
+from knowledge_app.api.lookups import check_visible_base, get_base, get_document
 from knowledge_app.api.representation import document_body
 from knowledge_app.api.schemas import DocumentBody
 from knowledge_app.documents.adding import add_content, add_text, add_url, delete_document
@@ -54,6 +55,7 @@ class DocumentsView(UploadView):
         payload = page_payload("documents", page, rows.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
 
+    @idempotent_while(check_visible_base)
     def post(self, request: Request, base_id: str) -> HttpResponse:
         """Add a text, the document at a URL, or files. Several files answer with a list."""
         base = get_base(request, base_id, Role.EDITOR)

@@ -23,6 +23,11 @@ def get_base(request: Request, key: str, role: Role = Role.VIEWER) -> KnowledgeB
     return base
 
 
+def check_visible_base(request: Request, base_id: str) -> None:
+    """Raise NotFound if the caller may not see a knowledge base."""
+    get_base(request, base_id)
+
+
 def get_document(base: KnowledgeBase, document_id: str) -> Document:
     """Return a document of a base. Raise NotFound."""
     key = parse_uuid(document_id)

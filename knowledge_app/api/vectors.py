@@ -74,9 +74,15 @@ class IndexView(JSONView):
         return json_response({"success": True})
 
 
+def find_vectors(request: Request, vector_id: str) -> None:
+    """Raise NotFound if the caller may not see the knowledge base."""
+    get_base(request, vector_id)
+
+
 class CreateIndexView(JSONView):
     """Creation of an index for vectors that the caller computes."""
 
+    @idempotent_while(find_vectors)
     def post(self, request: Request, vector_id: str) -> HttpResponse:
         base = get_base(request, vector_id, Role.PUBLISHER)
         fields, unknown = read_named_fields(request, json_object_body(request), CreateIndexBody)
@@ -85,11 +91,6 @@ class CreateIndexView(JSONView):
             raise BadRequest("request body", [("metric", "Only cosine is supported.")])
         create_index(base, fields["index_name"], fields["dimension"])
         return json_response({"success": True} | warning_payloads(unknown))
-
-
-def find_vectors(request: Request, vector_id: str) -> None:
-    """Raise NotFound if the caller may not see the knowledge base."""
-    get_base(request, vector_id)
 
 
 class UpsertView(JSONView):

@@ -3,11 +3,12 @@
 import pytest
 
 from access_app.models import Membership
+from agents_app.models import IdempotencyRecord
 from evals_app.models import Dataset, ReleaseGate, Scorer
 from runs_app.models import Score
 from tests.api_client import Caller
 from tests.evals_app.api.test_scorers import POLITE
-from tests.evals_app.experiment_runs import make_dataset
+from tests.evals_app.experiment_runs import make_dataset, new_experiment
 from tests.factories import AgentFactory, api_key, member
 from tests.runs_app.factories import RunFactory
 
@@ -94,6 +95,28 @@ def test_a_repeated_score_is_stored_once(publisher):
     assert [pair[0][0] for pair in answers] == [201, 201]
     assert all(first == again for first, again in answers), answers
     assert Score.objects.count() == 2
+
+
+def test_a_repeated_result_is_no_error_after_the_end_and_does_not_replace_a_later_one(publisher, user):
+    dataset = make_dataset("One", owner_id="support")
+    experiment = new_experiment(dataset, user, start=False)
+    at = f"{DATASETS}/{dataset.pk}/experiments/{experiment.pk}"
+    result = {"itemId": str(dataset.items.get().pk), "output": "turquoise"}
+
+    def submit():
+        answer = publisher.post(f"{at}/results", result, Idempotency_Key="k")
+        return answer.status_code, answer.body.get("id"), answer.body.get("output")
+
+    code, key, _ = submit()
+    publisher.post(f"{at}/results", result | {"output": "Later"})
+    publisher.post(f"{at}/finalize")
+
+    assert (code, submit()) == (201, (201, key, "Later"))
+    assert publisher.post(f"{at}/results", result).status_code == 409
+    # Or what is purged would stay in the record.
+    assert "turquoise" not in IdempotencyRecord.objects.get().content
+    Membership.objects.filter(user=user).update(role="viewer")
+    assert submit()[0] == 403
 
 
 def test_a_repeated_score_needs_the_role_of_the_first(publisher, user):

@@ -470,6 +470,45 @@ def test_what_was_read_may_be_sent_back(base, publisher):
     assert again.status_code == 201, again.body
 
 
+def test_a_repeated_upload_of_files_adds_them_once(base):
+    client = Client(headers={"Authorization": f"Bearer {api_key(member(Role.EDITOR, 'support'))}"})
+
+    def upload(text, **fields):
+        files = [SimpleUploadedFile("a.md", text), SimpleUploadedFile("b.md", b"Other text.")]
+        return client.post(DOCUMENTS, {"file": files, **fields}, headers={"Idempotency-Key": "k"})
+
+    first = upload(b"Text.")
+    Document.objects.filter(name="a.md").delete()
+    again = upload(b"Text.")
+
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json()
+    assert Document.objects.count() == 1
+    assert [upload(b"Text!").status_code, upload(b"Text.", metadata="{}").status_code] == [422, 422]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        (DOCUMENTS, {"name": "Router", "text": "It has nine ports."}),
+        ("/api/knowledge/handbook/reindex", None),
+        ("/api/vector/handbook/create-index", {"indexName": "mine", "dimension": 3}),
+    ],
+)
+def test_a_repeat_has_the_first_response_although_what_it_made_is_gone(base, publisher, path, sent):
+    first = publisher.post(path, sent, Idempotency_Key="k")
+    Document.objects.all().delete()
+    base.indexes.filter(name="mine").delete()
+    Job.objects.update(state=Job.State.DONE)
+    jobs = Job.objects.count()
+
+    again = publisher.post(path, sent, Idempotency_Key="k")
+
+    assert (again.status_code, again.body) == (first.status_code, first.body)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert (Document.objects.count(), base.indexes.count(), Job.objects.count()) == (0, 1, jobs)
+
+
 def test_a_repeated_request_stores_once(base, publisher):
     vectors = {"indexName": "handbook", "vectors": [[1] * 64], "metadata": [{"text": "a"}]}
 
