@@ -9,6 +9,7 @@ from typing import Any, Literal
 from agentcms.cache import cache_result
 from agentcms.openapi.agents.agents import agent_schema
 from agentcms.openapi.field_descriptions import FIELD_DESCRIPTIONS
+from agentcms.openapi.idempotency import KEY_PARAMETER, takes_key
 from agentcms.openapi.json_schema import STRING, ref
 from agentcms.openapi.operations import Operation
 from agentcms.openapi.parameters import PARAMETER_DESCRIPTIONS, QUERY_PARAMETERS
@@ -111,7 +112,8 @@ def parameters(section: ApiSection, operation: Operation) -> list[JSONObject]:
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
     known = {**QUERY_PARAMETERS, **merged("query")}
     in_query = [{"name": name, "in": "query", "schema": STRING, **known.get(name, {})} for name in operation.query]
-    return [*(describe_parameter(section, operation, parameter) for parameter in in_path + in_query)]
+    described = [describe_parameter(section, operation, parameter) for parameter in in_path + in_query]
+    return [*described, KEY_PARAMETER] if takes_key(operation) else described
 
 
 def describe_parameter(section: ApiSection, operation: Operation, parameter: JSONObject) -> JSONObject:

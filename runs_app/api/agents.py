@@ -17,7 +17,7 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.api.idempotency import idempotency_key
+from agents_app.api.idempotency import idempotency_key, takes_idempotency_key
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.strict_requests import read_named_fields
 from agents_app.configuration.schema import WIRE_CONFIG
@@ -87,6 +87,7 @@ class RunnableAgentView(JSONView):
 class GenerateView(JSONView):
     """Run of an agent, with the complete answer as the response."""
 
+    @takes_idempotency_key
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
@@ -102,6 +103,7 @@ class AnswerStreamView(JSONView):
     is_until_idle = False  # whether the stream goes on until the background tasks of the run have ended
     content_negotiation_class = EventStreamNegotiation
 
+    @takes_idempotency_key
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # acquired first, as in GenerateView
         try:

@@ -18,7 +18,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, NotFound
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.api.idempotency import idempotency_key
+from agents_app.api.idempotency import idempotency_key, takes_idempotency_key
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.api.approval_representation import approval_body
@@ -91,6 +91,7 @@ class StreamedDecisionView(DecisionView):
     is_until_idle = False  # whether the stream goes on until the background tasks of the run have ended
     content_negotiation_class = EventStreamNegotiation
 
+    @takes_idempotency_key
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # acquired first, so that no decision lacks its response
         try:
@@ -104,6 +105,7 @@ class StreamedDecisionView(DecisionView):
 class GeneratedDecisionView(DecisionView):
     """A decision whose response is the whole answer, as that of `generate`."""
 
+    @takes_idempotency_key
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         with streams.StreamSlot(request.user):
             decided = self.decide(request, agent_id)
@@ -165,6 +167,7 @@ class ResumeNetworkView(ResumeView):
 class SendToolApprovalView(JSONView):
     """A decision about a call by its conversation. The response does not wait for the run."""
 
+    @takes_idempotency_key
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         body, unknown = read_decision_request(request, ThreadDecisionBody)
         key = requested_key(request)

@@ -14,7 +14,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.db.locks import reserve_new_key
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent, takes_idempotency_key
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
 from agents_app.api.strict_requests import warning_payloads
@@ -45,6 +45,7 @@ class AcpAgentsView(JSONView):
         payload = page_payload("acpAgents", page, rows.count(), paging.page, paging.per_page)
         return json_response(payload | warning_payloads(unknown))
 
+    @takes_idempotency_key
     def post(self, request: Request) -> HttpResponse:
         require_superuser(request)  # also of a repeated request
         return self.create(request)

@@ -12,7 +12,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agents_app.api.idempotency import idempotent_while
+from agents_app.api.idempotency import idempotent_while, takes_idempotency_key
 from agents_app.api.required_role import note_required_role
 from tools_app.acp.versions import get_acp_version, restore_acp_version
 from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_superuser
@@ -46,6 +46,7 @@ def find_restored_acp_agent(request: Request, acp_id: str, number: str) -> None:
 class AcpAgentRestoreView(JSONView):
     """A new version with the configuration of an earlier one."""
 
+    @takes_idempotency_key
     def post(self, request: Request, acp_id: str, number: str) -> HttpResponse:
         require_superuser(request)  # before the body is read
         return self.restore(request, acp_id=acp_id, number=number)

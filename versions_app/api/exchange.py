@@ -20,7 +20,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Forbidden, NotFound, UnsupportedMediaType
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.api.idempotency import idempotent, run_idempotently
+from agents_app.api.idempotency import KEY_HEADER, idempotent, run_idempotently, takes_idempotency_key
 from agents_app.api.required_role import note_required_role
 from agents_app.api.strict_requests import check_names, warning_payloads
 from jobs_app.api.lookups import get_job
@@ -57,6 +57,7 @@ class ExportView(JSONView):
 class ImportView(JSONView):
     """Start an import of a file of JSON Lines."""
 
+    @takes_idempotency_key
     def post(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             options: JSONObject = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
@@ -66,7 +67,7 @@ class ImportView(JSONView):
             unknown = query.check_unknown_names()
         reject_other_media_types(request)
         require_publisher_role(request.user)
-        if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
+        if KEY_HEADER not in request.META:  # a repeat of a started import starts no other
             require_free_job(request.user)
             require_quota(request.user, declared_size(request))
         with temporary_file("import.jsonl") as file:

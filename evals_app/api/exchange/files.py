@@ -20,7 +20,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, TooLarge, UnsupportedMediaType
 from agentcms.wire.json_parser import InvalidJSON, parse_strict_json
 from agentcms.wire.json_types import JSONObject
-from agents_app.api.idempotency import run_idempotently
+from agents_app.api.idempotency import KEY_HEADER, run_idempotently, takes_idempotency_key
 from agents_app.api.required_role import note_required_role
 from agents_app.api.strict_requests import warning_payloads
 from evals_app.api.exchange.download import export_response
@@ -62,13 +62,14 @@ class DatasetExportView(JSONView):
 class DatasetImportView(UploadView):
     """The import of a file of items, as the body or in a form."""
 
+    @takes_idempotency_key
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
         with QueryParams(request) as query:
             options: JSONObject = {name: query.text(name) or "" for name in ("format", "name")}
             options["columns"] = query.json_object("columns")
             unknown = query.check_unknown_names()
-        if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
+        if KEY_HEADER not in request.META:  # a repeat of a started import starts no other
             require_free_job(request.user)
             require_quota(request.user, declared_size(request))
         with temporary_file("items.import") as temporary:

@@ -7,6 +7,7 @@ import re
 import pytest
 import schemathesis
 from django.test import Client
+from django.urls import resolve
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from schemathesis.checks import not_a_server_error
@@ -17,8 +18,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from agentcms.openapi.document import build_document, component_schemas, section_schemas
+from agentcms.openapi.idempotency import KEY_PARAMETER, WITHOUT_KEY
 from agentcms.openapi.sections import SECTIONS
 from agentcms.wsgi import application
+from agents_app.api.idempotency import TAKES_KEY
 from agents_app.models import Agent
 from jobs_app import runner
 from jobs_app.models import Job
@@ -135,6 +138,20 @@ def test_a_write_may_conflict_and_who_takes_part_already_is_a_200():
     assert "409" in operations()["deleteDataset"]["responses"]
     assert "409" not in operations()["listDatasets"]["responses"]
     assert {"200", "201"} <= operations()["addParticipant"]["responses"].keys()
+
+
+def test_each_post_takes_an_idempotency_key_or_has_a_reason_why_not():
+    """A new route has one of the decorators of `agents_app.api.idempotency`, or is in `WITHOUT_KEY`."""
+    posts = {path: methods["post"] for path, methods in build_document()["paths"].items() if "post" in methods}
+
+    def takes_key(path):
+        view = resolve(re.sub(r"{\w+}", "1", path)).func.cls
+        return hasattr(view.post, TAKES_KEY)
+
+    without = {post["operationId"] for path, post in posts.items() if not takes_key(path)}
+    documented = {post["operationId"] for post in posts.values() if KEY_PARAMETER in post["parameters"]}
+    assert without == WITHOUT_KEY.keys()
+    assert documented == {post["operationId"] for post in posts.values()} - without
 
 
 def test_a_parameter_has_the_meaning_of_its_route():
