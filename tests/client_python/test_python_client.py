@@ -5,7 +5,6 @@ import inspect
 import pickle
 import re
 import time
-from contextlib import suppress
 from email.utils import formatdate
 from pathlib import Path
 
@@ -255,48 +254,44 @@ def test_a_stale_update_says_whether_the_change_may_be_its_own(client, before, m
     assert stale.value.may_be_own is may_be_own
 
 
-UNKEYED_PATHS = [
-    "/api/mcp/shop/tools/reserve/execute",
-    "/api/memory/threads",
-    "/api/memory/threads/trip/clone",
-    "/api/memory/save-messages",
-    "/api/memory/network/save-messages",
-    "/api/memory/messages/delete",
-    "/api/memory/network/messages/delete",
-    "/api/agents/a/send-message",
-    "/api/agents/a/threads/abort",
-]
+def unrepeatable():
+    return Call("POST", "/api/mcp/shop/tools/reserve/execute", is_repeatable=False)
 
 
-@pytest.mark.parametrize("path", UNKEYED_PATHS)
-def test_a_post_that_would_act_again_is_not_repeated_if_it_may_have_been_executed(client, path):
+def test_a_call_that_is_not_repeatable_is_not_repeated_if_it_may_have_been_executed(client):
     cms, script = client(httpx.ReadError("lost"), answer(502), answer(503, {"code": "unavailable"}), answer(504))
 
     with pytest.raises(httpx.ReadError):
-        cms.send(Call("POST", path))
+        cms.send(unrepeatable())
     for _ in range(3):
         with pytest.raises(ApiError):
-            cms.send(Call("POST", path))
+            cms.send(unrepeatable())
 
     assert len(script.requests) == 4
 
 
-def test_a_post_that_would_act_again_is_repeated_if_it_was_not_executed(client):
+def test_a_call_that_is_not_repeatable_is_repeated_if_it_was_not_executed(client):
     full = answer(503, {"code": "too_many_streams"})
     cms, script = client(httpx.ConnectError("refused"), full, answer(429), answer(200, {"result": 1}))
 
-    assert cms.send(Call("POST", UNKEYED_PATHS[0])) == {"result": 1}
+    assert cms.send(unrepeatable()) == {"result": 1}
     assert len(script.requests) == 4
 
 
-@pytest.mark.parametrize(("named", "requests"), [({}, 1), ({"expectedRunId": "r"}, 2)])
-def test_the_stop_of_a_thread_is_repeated_if_it_names_the_run(client, named, requests):
-    cms, script = client(httpx.ReadError("lost"), answer(200, {"aborted": False}))
+def test_calls_of_tools_copies_and_stops_are_repeated_with_their_key(client):
+    calls = [
+        Call("POST", "/api/mcp/shop/tools/reserve/execute"),
+        CALLS.clone_thread("trip"),
+        CALLS.delete_messages(["m"]),
+        CALLS.abort_thread("a", "trip"),
+    ]
+    cms, script = client(*(reply for _ in calls for reply in (httpx.ReadError("lost"), answer(200, {}))))
 
-    with suppress(httpx.ReadError):
-        cms.send(CALLS.abort_thread("a", "trip", **named))
+    for call in calls:
+        cms.send(call)
 
-    assert len(script.requests) == requests
+    keys = [request.headers["Idempotency-Key"] for request in script.requests]
+    assert keys[::2] == keys[1::2]
 
 
 def test_messages_and_threads_get_an_id_by_which_a_repeat_is_recognized(client):

@@ -116,23 +116,22 @@ class Calls(ConversationCalls):
     def send_message(self, agent_id: str, message: JSONValue, **body: JSONValue) -> Call:
         """Send a message to a thread, also while a run is active: `send_message("concierge", "Hi", threadId="t")`."""
         body = {"message": identified(message), **body}
-        return Call("POST", api_path("agents", agent_id, "send-message"), body=body, is_repeatable=True)
+        return Call("POST", api_path("agents", agent_id, "send-message"), body=body)
 
     def queue_message(self, agent_id: str, message: JSONValue, **body: JSONValue) -> Call:
         """Send a message to a thread, which gets a run of its own."""
         body = {"message": identified(message), **body}
-        return Call("POST", api_path("agents", agent_id, "queue-message"), body=body, is_repeatable=True)
+        return Call("POST", api_path("agents", agent_id, "queue-message"), body=body)
 
     def send_signal(self, agent_id: str, signal: JSONObject, **body: JSONValue) -> Call:
         """Send a signal to a thread: `{"type": "notification", "contents": "The flight is late."}`."""
         body = {"signal": with_id(signal), **body}
-        return Call("POST", api_path("agents", agent_id, "signals"), body=body, is_repeatable=True)
+        return Call("POST", api_path("agents", agent_id, "signals"), body=body)
 
     def abort_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Call:
         """Stop the run of a thread, or only the run that `expectedRunId` names."""
         path = api_path("agents", agent_id, "threads", "abort")
-        is_repeatable = True if body.get("expectedRunId") else None
-        return Call("POST", path, body={"threadId": thread_id, **body}, is_repeatable=is_repeatable)
+        return Call("POST", path, body={"threadId": thread_id, **body})
 
     def follow_thread(self, agent_id: str, thread_id: str, **body: JSONValue) -> Call:
         """Stream the active run of a thread and all later ones. The clients have a method that reads them."""

@@ -32,7 +32,7 @@ class ThreadCalls:
         """Create a thread: `create_thread("concierge", resourceId="alice", threadId="trip", title="Trip")`."""
         body.setdefault("threadId", str(uuid.uuid4()))  # a repeat returns the same thread
         query = {self.agent_name: agent_id or None}
-        return Call("POST", f"{self.root}/threads", query, body, is_repeatable=True)
+        return Call("POST", f"{self.root}/threads", query, body)
 
     def get_thread(self, thread_id: str, **query: JSONValue) -> Call:
         return Call("GET", self._thread(thread_id), query)
@@ -51,7 +51,7 @@ class ThreadCalls:
     def save_messages(self, messages: list[JSONObject]) -> Call:
         """Store messages. Each names its thread: `{"threadId": "trip", "role": "user", "content": "Hi"}`."""
         body = {"messages": [with_id(message) for message in messages]}
-        return Call("POST", f"{self.root}/save-messages", body=body, is_repeatable=True)
+        return Call("POST", f"{self.root}/save-messages", body=body)
 
     def delete_messages(self, message_ids: JSONValue, **query: JSONValue) -> Call:
         """Delete messages by their IDs, all or none."""

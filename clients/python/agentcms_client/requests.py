@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,13 +15,6 @@ from agentcms_client.json_types import JSONObject, JSONValue
 CONNECT_TIMEOUT = 10.0  # seconds, also of calls whose response may take long
 # Longer than the server waits for a lock, and for an earlier request with the same idempotency key.
 DEFAULT_TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_TIMEOUT)
-# The server ignores the idempotency key of a POST to these paths, and the second one has another effect than none: it
-# acts again, finds nothing more to delete, or stops a run that has begun since.
-WITHOUT_KEY = re.compile(
-    r"/api/(mcp/[^/]+/tools/[^/]+/execute|memory/threads/[^/]+/clone"
-    r"|memory/(network/)?(threads|save-messages|messages/delete)"
-    r"|agents/[^/]+/(signals|send-message|queue-message|threads/abort))"
-)
 
 
 def joined_path(*parts: str) -> str:
@@ -34,8 +26,7 @@ def joined_path(*parts: str) -> str:
 class Call:
     """One request.
 
-    One that is not repeatable is not sent again if the server may have executed it. By default, those are POSTs to
-    the paths for which the server has no idempotency key.
+    One that is not repeatable is not sent again if the server may have executed it.
     """
 
     method: str
@@ -45,15 +36,13 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     timeout: float | None = None  # seconds, instead of the client's
     is_file: bool = False  # the response is a file, and not JSON
-    is_repeatable: bool | None = None
+    is_repeatable: bool = True
 
     def __post_init__(self) -> None:
         self.query = {name: _query_value(value) for name, value in self.query.items() if value is not None}
         # The server executes a POST once per key, so that a retry after a lost response has no second effect.
         if self.method == "POST":
             self.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
-        if self.is_repeatable is None:
-            self.is_repeatable = self.method != "POST" or WITHOUT_KEY.fullmatch(self.path) is None
 
     def request_kwargs(self) -> JSONObject:
         """Return the arguments for `httpx.Client.request`."""
