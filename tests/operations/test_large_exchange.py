@@ -9,7 +9,7 @@ import pytest
 from agentcms.server.processes import PROJECT
 from tests.served_accounts import prepared
 
-FEW, MANY = 300, 10_000
+FEW, MANY = 100, 10_000
 MAX_MEMORY_GROWTH = 48 << 20  # above an idle process, whatever the size of the file
 
 
