@@ -31,7 +31,7 @@ KEY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 TAKES_KEY = "takes_idempotency_key"  # the attribute of a method of a view that supports the header
 
 IDEMPOTENCY_KEY_MESSAGE = "An Idempotency-Key has 1 to 255 printable ASCII characters."
-NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read the agent instead."
+NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read what it changed."
 
 
 Post = Callable[..., HttpResponse]
@@ -102,6 +102,8 @@ def idempotent_by_reference(respond_again: Callable[..., HttpResponse]) -> Calla
 
     def decorate(post: Post) -> Post:
         def replay(record: IdempotencyRecord, request: Request, **arguments: str) -> HttpResponse:
+            if record.role is not None:  # the previous release stored the response of some routes
+                raise Conflict(NOT_REPEATABLE_MESSAGE, "not_repeatable")
             response = respond_again(request, json.loads(record.content), **arguments)
             response.status_code = record.status
             return response
@@ -223,8 +225,10 @@ def short_lock_timeout() -> Iterator[None]:
 
 
 def store_response(record: IdempotencyRecord, response: HttpResponse, required: RequiredRole) -> HttpResponse:
-    """Store a response with the role that its request needed, or the reference of one."""
-    content = canonical(response.reference) if isinstance(response, ReferringResponse) else response.content.decode()
+    """Store a response with the role that its request needed, or the reference of one without a role."""
+    content = response.content.decode()
+    if isinstance(response, ReferringResponse):
+        content, required = canonical(response.reference), RequiredRole()
     IdempotencyRecord.objects.filter(pk=record.pk).update(
         status=response.status_code,
         content=content,

@@ -13,11 +13,11 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict
-from agents_app.api.idempotency import idempotent_while
-from agents_app.api.required_role import note_required_role
+from agentcms.wire.json_types import JSONMapping
+from agents_app.api.idempotency import idempotent_by_reference, referring_response
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
-from evals_app.api.lookups import get_dataset
+from evals_app.api.lookups import get_dataset, get_item_versions
 from evals_app.api.representation import item_body
 from evals_app.datasets.from_runs import add_items_of_runs, item_of_run
 from evals_app.datasets.schema import ItemChange, parse_item_change
@@ -34,23 +34,24 @@ class RunItemBody(ItemChange):
     include_trajectory: bool | None = None
 
 
-def find_run_and_dataset(request: Request, run_id: str) -> None:
-    """Raise NotFound if the caller may not read the run or not see the dataset that the body names."""
+def respond_with_added_run(request: Request, reference: JSONMapping, run_id: str) -> HttpResponse:
+    """Return the item that a request has made of a run. Raise ApiError."""
     get_readable_run(request, run_id)
-    get_dataset(request, json_object_body(request)["datasetId"])
+    dataset = get_dataset(request, json_object_body(request)["datasetId"], Role.EDITOR)
+    (version,) = get_item_versions(dataset, reference["versions"])
+    return json_response(item_body(version) | reference["more"])
 
 
 class AddRunView(JSONView):
     """The addition of a run to a dataset."""
 
-    @idempotent_while(find_run_and_dataset)
+    @idempotent_by_reference(respond_with_added_run)
     def post(self, request: Request, run_id: str) -> HttpResponse:
         run = get_readable_run(request, run_id)
         body = json_object_body(request)
         with checking_names(request, body, RunItemBody, inside=unknown_in_item(body)) as names:
             options = validate_fields(RunItemBody, body)
         dataset = get_dataset(request, options["dataset_id"], Role.EDITOR)
-        note_required_role(Role.EDITOR, dataset.owner_id)
         if not run.is_finished:
             raise Conflict("The run has not finished. Add it when it has.", "run_unfinished")
         item = item_of_run(
@@ -64,4 +65,5 @@ class AddRunView(JSONView):
         if external_id := options.get("external_id"):
             changes |= {"external_id": external_id}
         (version,) = add_items_of_runs(dataset, [{**item, **changes}]).versions
-        return json_response(item_body(version) | warning_payloads(names.unknown), 201)
+        more = warning_payloads(names.unknown)
+        return referring_response(item_body(version) | more, {"versions": [version.pk], "more": more}, 201)

@@ -18,12 +18,11 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
-from agentcms.wire.json_types import JSONValue
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names, wire_names
-from agents_app.api.idempotency import idempotent_while
-from agents_app.api.required_role import note_required_role
+from agents_app.api.idempotency import idempotent_by_reference, referring_response
 from agents_app.api.strict_requests import checking_names, warning_payloads
-from evals_app.api.lookups import get_dataset, get_item, reject_later_version
+from evals_app.api.lookups import get_dataset, get_item, get_item_versions, reject_later_version
 from evals_app.api.representation import item_body, item_history_body, list_body
 from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found
 from evals_app.datasets.purging import purge_item
@@ -33,6 +32,12 @@ from evals_app.models import Dataset, ItemVersion
 
 MAX_BATCH_ITEMS = 5000
 ITEM_ORDERS = {"createdAt": "item_id", "updatedAt": "created_at"}  # IDs of items grow with the time
+
+
+def respond_with_item(request: Request, reference: JSONMapping, dataset_id: str) -> HttpResponse:
+    """Return the item that a request has added. Raise ApiError."""
+    (version,) = get_item_versions(get_dataset(request, dataset_id, Role.EDITOR), reference["versions"])
+    return json_response(item_body(version) | reference["more"])
 
 
 class ItemsView(JSONView):
@@ -55,30 +60,40 @@ class ItemsView(JSONView):
         page = read_page(rows, paging, item_body)
         return json_response(list_body("items", page, rows.count(), paging) | warning_payloads(unknown))
 
-    @idempotent_while(get_dataset)
+    @idempotent_by_reference(respond_with_item)
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
-        note_required_role(Role.EDITOR, dataset.owner_id)
         body = json_object_body(request)
         with checking_names(request, body, ItemBody, inside=unknown_in_item(body)) as names:
             columns = parse_item(body)
         (version,) = add_items(dataset, [columns])
-        return json_response(item_body(version) | warning_payloads(names.unknown), 201)
+        more = warning_payloads(names.unknown)
+        return referring_response(item_body(version) | more, {"versions": [version.pk], "more": more}, 201)
+
+
+def respond_with_items(request: Request, reference: JSONMapping, dataset_id: str) -> HttpResponse:
+    """Return the items that a request has added. Raise ApiError."""
+    versions = get_item_versions(get_dataset(request, dataset_id, Role.EDITOR), reference["versions"])
+    return json_response(batch_body(versions) | reference["more"])
+
+
+def batch_body(versions: Sequence[ItemVersion]) -> JSONObject:
+    return {"items": [item_body(row) for row in versions], "count": len(versions)}
 
 
 class ItemBatchView(JSONView):
     """Additions and deletions of many items, each as one version."""
 
-    @idempotent_while(get_dataset)
+    @idempotent_by_reference(respond_with_items)
     def post(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)
-        note_required_role(Role.EDITOR, dataset.owner_id)
         bodies = get_body_list(request, "items")
         with checking_names(request, {}, inside=[*islice(unknown_in_items(bodies), MAX_UNKNOWN_NAMES)]) as names:
             columns = parse_items(bodies)
         versions = add_items(dataset, columns)
-        payload = {"items": [item_body(row) for row in versions], "count": len(versions)}
-        return json_response(payload | warning_payloads(names.unknown), 201)
+        more = warning_payloads(names.unknown)
+        reference = {"versions": [row.pk for row in versions], "more": more}
+        return referring_response(batch_body(versions) | more, reference, 201)
 
     def delete(self, request: Request, dataset_id: str) -> HttpResponse:
         dataset = get_dataset(request, dataset_id, Role.EDITOR)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rest_framework.request import Request
 
 from access_app.permissions import require_granted_role
@@ -10,7 +12,7 @@ from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
 from evals_app.datasets.changes import dataset_not_found, item_not_found
 from evals_app.experiments.ending import experiment_not_found
-from evals_app.models import Dataset, DatasetItem, Experiment
+from evals_app.models import Dataset, DatasetItem, Experiment, ItemVersion
 
 
 def get_dataset(request: Request, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
@@ -37,6 +39,14 @@ def get_item(dataset: Dataset, item_id: str) -> DatasetItem:
     if item is None:
         raise item_not_found(item_id)
     return item
+
+
+def get_item_versions(dataset: Dataset, keys: Sequence[int]) -> list[ItemVersion]:
+    """Return versions of items with their items, in the order of their keys. Raise ApiError for one that is gone."""
+    rows = ItemVersion.objects.filter(dataset=dataset).select_related("item").in_bulk(keys)
+    if missing := [key for key in keys if key not in rows]:
+        raise item_not_found(str(missing[0]))
+    return [rows[key] for key in keys]
 
 
 def get_experiment(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from access_app.permissions import require_role
+from access_app.role import Role
 from agentcms.api.pagination import PageSize, in_parts, text_length
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
@@ -12,9 +14,9 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
 from agentcms.ids import parse_uuid
-from agentcms.wire.json_types import JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import find_unknown_names, wire_names
-from agents_app.api.idempotency import idempotent
+from agents_app.api.idempotency import idempotent_by_reference, referring_response
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import validate_fields
 from agents_app.models import Agent
@@ -28,10 +30,19 @@ from evals_app.quality.experiment_scores import count_scores, places_of_scores, 
 from runs_app.api.lookups import get_readable_run
 
 
+def respond_with_score(request: Request, reference: JSONMapping) -> HttpResponse:
+    """Return the score that a request has created. Raise NotFound and RoleRequired."""
+    score = readable_scores(request).filter(pk=reference["score"]).first()
+    if score is None:
+        raise NotFound("The score of this request was not found")
+    require_role(request.user, Role.EDITOR, score.run.owner_id)
+    return json_response({"score": score_body(score)} | reference["more"])
+
+
 class ScoresView(JSONView):
     """The creation of a score."""
 
-    @idempotent
+    @idempotent_by_reference(respond_with_score)
     def post(self, request: Request) -> HttpResponse:
         body = json_object_body(request)
         # The published client sends the fields inside a member `score`, others send them at the top.
@@ -41,7 +52,8 @@ class ScoresView(JSONView):
         with checking_names(request, {}, inside=inside) as names:
             validate_fields(ScoreBody, given)
         score = create_score(request, given)
-        return json_response({"score": score_body(score)} | warning_payloads(names.unknown), 201)
+        more = warning_payloads(names.unknown)
+        return referring_response({"score": score_body(score)} | more, {"score": score.pk, "more": more}, 201)
 
 
 class RunScoresView(JSONView):

@@ -120,13 +120,44 @@ def test_a_repeated_result_is_no_error_after_the_end_and_does_not_replace_a_late
 
 
 def test_a_repeated_score_needs_the_role_of_the_first(publisher, user):
-    run = RunFactory(agent=AgentFactory(id="clerk", owner_id="support"))
+    run = RunFactory(agent=AgentFactory(id="clerk", owner_id="support"), requested_by=user)
     body = {"scorerId": "polite", "score": 0.5, "runId": str(run.pk)}
     publisher.post("/api/scores", body, Idempotency_Key="k")
 
     Membership.objects.filter(user=user).update(role="viewer")
 
     assert publisher.post("/api/scores", body, Idempotency_Key="k").status_code == 403
+
+
+def test_a_record_has_no_copy_of_what_may_be_purged(publisher):
+    run = RunFactory(agent=AgentFactory(id="clerk", owner_id="support"), prompt="turquoise")
+    dataset = publisher.post(DATASETS, {"name": "Questions"}).body["id"]
+    requests = [
+        (f"{DATASETS}/{dataset}/items", {"input": "turquoise"}),
+        (f"{DATASETS}/{dataset}/items/batch", {"items": [{"input": "turquoise"}, {"input": "Hello"}], "itms": 1}),
+        (f"/api/runs/{run.pk}/add-to-dataset", {"datasetId": dataset}),
+        ("/api/scores", {"scorerId": "polite", "score": 0.5, "reason": "turquoise", "runId": str(run.pk)}),
+    ]
+    answers = repeat(publisher, requests)
+
+    assert [pair[0][0] for pair in answers] == [201] * 4
+    assert all(first == again for first, again in answers), answers
+    assert [row.content for row in IdempotencyRecord.objects.all() if "turquoise" in row.content] == []
+
+    item = answers[0][0][1]["id"]
+    publisher.delete(f"{DATASETS}/{dataset}/items/{item}/purge")
+    assert "turquoise" not in str(repeat(publisher, requests[:1]))
+
+
+def test_a_response_that_the_previous_release_stored_as_a_whole_is_not_repeated(publisher):
+    dataset = publisher.post(DATASETS, {"name": "Questions"}).body["id"]
+    request = (f"{DATASETS}/{dataset}/items", {"input": "Hello"})
+    publisher.post(*request, Idempotency_Key="k")
+    IdempotencyRecord.objects.update(role="editor")
+
+    again = publisher.post(*request, Idempotency_Key="k")
+
+    assert (again.status_code, again.body["code"]) == (409, "not_repeatable")
 
 
 def test_what_moved_to_another_team_is_not_repeated(publisher):
