@@ -28,6 +28,7 @@ from evals_app.models import Scorer
 from evals_app.scorers import changes
 from evals_app.scorers.schema import ChangeMessage, ScorerBody, parse_scorer, parse_scorer_change
 from evals_app.scorers.settings import find_unknown_scorer_settings
+from versions_app.api.schemas import read_compared_versions
 
 # In a response with a scorer, which a caller may send back as it was read.
 READ_ONLY_SCORER_KEYS = (
@@ -212,10 +213,7 @@ class ScorerCompareView(JSONView):
     def get(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id)
         with QueryParams(request) as query:
-            names = [query.text(name, "") or "" for name in ("from", "to")]
-            for parameter, name in zip(("from", "to"), names, strict=True):
-                if not name:
-                    query.add_fault(parameter, "Give a version ID, live or head.")
+            names = read_compared_versions(query)
             unknown = query.check_unknown_names()
         old, new = (changes.get_named_version(row, name) for name in names)
         diffs = [

@@ -1,4 +1,4 @@
-"""Schemas of the request bodies of the API of versions."""
+"""Schemas of the request bodies of the API of versions, and the parameters of comparisons."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from agentcms.api.query_params import QueryParams
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.api.schemas import ChangeMessage, validate_schemas
 from agents_app.configuration.fields.types import AgentId
@@ -61,3 +62,12 @@ def parse_description(body: JSONValue) -> JSONObject:
         )
     values = validate_schemas(body, Description)[0]
     return {name: ("" if name != "pinned" else False) if value is None else value for name, value in values.items()}
+
+
+def read_compared_versions(query: QueryParams) -> list[str]:
+    """Return the versions that the parameters `from` and `to` of a comparison name."""
+    names = {parameter: query.text(parameter, "") or "" for parameter in ("from", "to")}
+    for parameter, name in names.items():
+        if not name:
+            query.add_fault(parameter, "Give a version ID, live or head.")
+    return [*names.values()]

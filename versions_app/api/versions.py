@@ -32,7 +32,7 @@ from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
 from versions_app.api.representation import Pointers, full_version_json
 from versions_app.api.representation_cache import VersionKey
-from versions_app.api.schemas import Description, parse_description
+from versions_app.api.schemas import Description, parse_description, read_compared_versions
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_live_version
 
@@ -148,11 +148,8 @@ class CompareVersionsView(JSONView):
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
-            names = [query.text(name) for name in ("from", "to")]
-            for name, value in zip(("from", "to"), names, strict=True):
-                if not value:
-                    query.add_fault(name, "Give a version ID, live or head.")
-        (before, after), pointers = get_version_keys(request, agent_id, *map(str, names), words=("live", "head"))
+            names = read_compared_versions(query)
+        (before, after), pointers = get_version_keys(request, agent_id, *names, words=("live", "head"))
         text = representation_cache.find_comparison_json(before, after, pointers)
         if text is None:  # deleted after the first query
             raise version_not_found(agent_id, f"{names[0]} or {names[1]}")
