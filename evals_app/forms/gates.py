@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.wire.json_types import JSONObject
-from agents_app.configuration.schema import ConfigError
+from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.forms.form_data import FormData
 from agents_app.models import Agent
 from evals_app.forms.experiments import scorer_choices
@@ -27,6 +27,7 @@ GATE_WIRE_NAMES = {
     "max_age_days": "maxAgeDays",
     "mode": "mode",
 }
+BOUNDS = {"minimum", "maximum"}
 CHANGED_MESSAGE = (
     "Nothing was saved: somebody else has changed this gate since you opened the page. It now asks for {need}. Save "
     "again to replace it."
@@ -75,23 +76,30 @@ class GateForm(ConcurrentEditForm):
 
     @property
     def body(self) -> JSONObject:
-        """The body of a request that makes the same gate."""
-        fields = {wire: self.cleaned_data[name] for name, wire in GATE_WIRE_NAMES.items()}
+        """The body of a request that makes the same gate, without the fields that have errors."""
+        valid = self.cleaned_data
+        fields = {wire: valid[name] for name, wire in GATE_WIRE_NAMES.items() if name in valid}
         return {**fields, "allAgents": self.cleaned_data["for_team"]}
 
     def clean(self) -> None:
-        if self.errors:
-            return
-        if self.is_outdated():
+        if not self.errors and self.is_outdated():
             self.ask_to_replace(CHANGED_MESSAGE.format(need=describe_need(self.gate, self.gate.owner_id)))
             return
         try:
             # `is_new` also for a change: the form sends all fields.
             apply_gate(self.gate, self.body, self.agent, is_new=True, datasets=self.datasets)
         except ConfigError as error:
-            names = {wire: name for name, wire in GATE_WIRE_NAMES.items()}
-            for issue in error.issues:
-                self.add_error(names.get(issue.field), issue.message)
+            self.add_issues(error.issues)
+
+    def add_issues(self, issues: list[Issue]) -> None:
+        """Add the issues of fields that have no error yet: those were left out."""
+        names = {wire: name for name, wire in GATE_WIRE_NAMES.items()}
+        left_out = {*self.errors}
+        if left_out & BOUNDS:
+            left_out |= BOUNDS  # the other one may be blank
+        for issue in issues:
+            if (name := names.get(issue.field)) not in left_out:
+                self.add_error(name, issue.message)
 
     def save(self) -> ReleaseGate:
         """Store the gate. The form must be valid."""

@@ -251,6 +251,14 @@ def test_managers_add_change_and_delete_gates_over_http(agent):
     assert manager.post(path, {"datasetId": "support", "scorer": "exakt", "min": 1}).body["issues"] == [
         {"field": "scorer", "message": "Scorer with id exakt not found."}
     ]
+    all_wrong = manager.post(path, {"datasetId": "none", "scorer": "exakt", "maxAgeDays": 0, "mode": "x"})
+    assert sorted(issue["field"] for issue in all_wrong.body["issues"]) == [
+        "datasetId",
+        "maxAgeDays",
+        "min",
+        "mode",
+        "scorer",
+    ]
     assert [caller("publisher").patch(one, {"min": 0.1}).status_code, viewer.delete(one).status_code] == [403, 403]
     assert manager.patch(one, {"min": 0.5}).body["min"] == 0.5
     stranger = Caller(api_key(member("manager", "elsewhere")))

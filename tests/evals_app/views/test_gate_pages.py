@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents_app.editing.change_context import change
+from evals_app.forms.gates import GateForm
 from evals_app.models import Dataset, Experiment, ReleaseGate
 from evals_app.views import gates
 from evals_app.views.lookups import get_page_dataset
@@ -124,6 +125,16 @@ def test_a_faulty_gate_is_named_at_its_field_and_not_stored(client, manager, fie
 
     assert message in text(client.post(ADD, FIELDS | fields), 422)
     assert not ReleaseGate.objects.exists()
+
+
+def test_all_faults_of_a_gate_are_named_at_once(manager, agent):
+    fields = FIELDS | {"dataset_version": "9", "maximum": "0.7", "max_failed": "few"}
+
+    errors = GateForm(fields, ReleaseGate(agent=agent), agent, Dataset.objects.all()).errors
+    without_bounds = GateForm(fields | {"minimum": "", "maximum": "high"}, ReleaseGate(), agent, Dataset.objects.all())
+
+    assert {*errors} == {"dataset_version", "maximum", "max_failed"}
+    assert {*without_bounds.errors} == {"dataset_version", "maximum", "max_failed"}
 
 
 def test_a_gate_over_an_archived_dataset_keeps_it_when_it_is_changed(client, manager, gate):
