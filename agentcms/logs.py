@@ -34,6 +34,14 @@ class FaultFilter(logging.Filter):
         return getattr(record, "status_code", None) != HTTPStatus.NOT_IMPLEMENTED
 
 
+class WarningFilter(logging.Filter):
+    """A filter that turns errors into warnings of one line, without their tracebacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.levelno, record.levelname, record.exc_info = logging.WARNING, "WARNING", None
+        return logging.getLogger().isEnabledFor(logging.WARNING)
+
+
 class TextFormatter(logging.Formatter):
     """A formatter for people: one line, followed by the traceback of an exception."""
 

@@ -10,7 +10,7 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"text": {"()": "agentcms.logs.TextFormatter"}, "json": {"()": "agentcms.logs.JSONFormatter"}},
-    "filters": {"faults": {"()": "agentcms.logs.FaultFilter"}},
+    "filters": {"faults": {"()": "agentcms.logs.FaultFilter"}, "warning": {"()": "agentcms.logs.WarningFilter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
@@ -29,6 +29,8 @@ LOGGING: dict[str, Any] = {
             for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")
         },
         "django.request": {"level": "ERROR", "filters": ["faults"]},  # no line for each 404
+        # Anybody can send a request with another `Host`.
+        "django.security.DisallowedHost": {"filters": ["warning"]},
         "httpx": {"level": "WARNING"},
         # The clients of model providers log each request.
         **{name: {"level": "WARNING"} for name in ("httpx2", "openai", "anthropic", "google_genai")},

@@ -93,11 +93,13 @@ def test_the_page_of_a_refused_request_shows_its_status_and_reason(raised, setti
     assert "secret" not in html
 
 
-def test_an_unknown_host_is_refused_in_json(http):
+def test_an_unknown_host_is_refused_in_json_with_one_line_in_the_log(http, caplog):
     response = http.get("/api/echo", HTTP_HOST="evil.example")
 
     assert response.status_code == 400
     assert response.json()["code"] == "bad_host"
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info, "'evil.example'" in record.message) == ("WARNING", None, True)
 
 
 def test_a_nul_in_the_path_is_400(http):
