@@ -68,6 +68,12 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         ids = list(agent_ids)
         return dict(self.with_ids(ids).order_by().values_list("pk", "owner_id")) if ids else {}
 
+    def names_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
+        """Return the name of each of these agents. The name of one that is not in the queryset is its ID."""
+        ids = list(agent_ids)
+        known = dict(self.with_ids(ids).order_by().values_list("pk", "name")) if ids else {}
+        return {agent_id: known.get(agent_id, agent_id) for agent_id in ids}
+
     def without_archived(self) -> Self:
         return self.filter(archived_at__isnull=True)
 

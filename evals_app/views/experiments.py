@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
+from access_app.caller import Caller
 from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
@@ -20,6 +22,7 @@ from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import Chip, ListState, encode_query, search_text
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
+from agents_app.models import Agent
 from evals_app.compare.regressions import find_baseline
 from evals_app.datasets.values import text_of_json
 from evals_app.experiments.estimate import find_unlimited_cost
@@ -28,7 +31,7 @@ from evals_app.experiments.results import REVIEW_COLUMNS, review_mark, store_see
 from evals_app.experiments.retrying import retry_failed
 from evals_app.experiments.stopping import request_cancel
 from evals_app.forms.experiments import REVIEW_CHANGED_MESSAGE, ReviewForm
-from evals_app.models import Experiment, ExperimentResult
+from evals_app.models import Dataset, Experiment, ExperimentResult
 from evals_app.models.experiment import ExperimentQuerySet
 from evals_app.views.formats import duration_text, result_duration_text
 from evals_app.views.lookups import ROWS_PER_PAGE, find_readable_runs, get_page_dataset, get_page_experiment
@@ -42,8 +45,8 @@ class ExperimentListState(ListState):
 
     clear_url = "?"
 
-    def __init__(self, params: QueryDict) -> None:
-        self.params = params
+    def __init__(self, params: QueryDict, user: Caller) -> None:
+        self.params, self.user = params, user
         self.dataset_id, self.agent_id = (params.get(name, "").replace("\0", "") for name in ("dataset", "agent"))
         self.search = search_text(params)
 
@@ -56,13 +59,16 @@ class ExperimentListState(ListState):
             experiments = experiments.filter(target_type=Experiment.Target.AGENT, target_id=self.agent_id)
         return experiments
 
-    @property
+    @cached_property
     def chips(self) -> list[Chip]:
-        chips = [
-            Chip("Dataset", self.dataset_id, self.url(dataset=None)),
-            Chip("Agent", self.agent_id, self.url(agent=None)),
-        ]
-        return [chip for chip in chips if chip.value]
+        chips = []
+        if self.dataset_id:
+            named = Dataset.objects.for_user(self.user).filter(pk=self.dataset_id).first()
+            chips.append(Chip("Dataset", named.name if named else self.dataset_id, self.url(dataset=None)))
+        if self.agent_id:
+            names = Agent.objects.for_user(self.user).names_of([self.agent_id])
+            chips.append(Chip("Agent", names[self.agent_id], self.url(agent=None)))
+        return chips
 
     @property
     def is_filtered(self) -> bool:
@@ -73,7 +79,7 @@ class ExperimentListState(ListState):
 @login_required
 def experiment_list(request: HttpRequest) -> HttpResponse:
     """List the experiments over all datasets, newest first. `dataset` and `agent` select those of one."""
-    listing = ExperimentListState(request.GET)
+    listing = ExperimentListState(request.GET, request.user)
     experiments = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
     page: Page[Experiment] = Paginator(listing.select(experiments), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "evals/experiments.html", {"nav": "evals", "page": page, "listing": listing})

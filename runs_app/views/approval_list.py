@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from access_app.caller import Caller
 from agentcms.web.list_state import Chip, ListState
+from agents_app.models import Agent
 from runs_app.display.approvals import PendingCallView, build_approval_views
 from runs_app.models import PendingCall
 from runs_app.models.pending_call import PendingCallQuerySet
@@ -104,7 +105,8 @@ class ApprovalListState(ListState):
     def chips(self) -> list[Chip]:
         chips = []
         if self.agent:
-            chips.append(Chip("Agent", self.agent, self.url(agent=None)))
+            names = Agent.objects.for_user(self.user).names_of([self.agent])
+            chips.append(Chip("Agent", names[self.agent], self.url(agent=None)))
         if self.state:
             chips.append(Chip("Decision", PendingCall.State(self.state).label, self.url(state=None)))
         if self.mine:
@@ -118,7 +120,8 @@ class ApprovalListState(ListState):
         if self.tab == "decided" and not self.mine:
             yield "Decided by", [("Me", self.url(by="me"))]
         if not self.agent and len(agents := self._recent_agents()) > 1:
-            yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
+            names = Agent.objects.for_user(self.user).names_of(agents)
+            yield "Agent", [(names[key], self.url(agent=key)) for key in sorted(agents, key=names.__getitem__)]
 
     def _recent_agents(self) -> list[str]:
         newest = self.of_tab.values_list("agent_key", flat=True)[:RECENT_CALLS]

@@ -78,9 +78,8 @@ class TaskListState(ListState):
     @cached_property
     def rows(self) -> list[TaskRow]:
         tasks = [*self.page.object_list]
-        agents = Agent.objects.for_user(self.user).filter(pk__in={task.agent_key for task in tasks})
-        names = dict(agents.values_list("pk", "name"))
-        return [TaskRow(task, names.get(task.agent_key, task.agent_key)) for task in tasks]
+        names = Agent.objects.for_user(self.user).names_of({task.agent_key for task in tasks})
+        return [TaskRow(task, names[task.agent_key]) for task in tasks]
 
     @property
     def has_unfinished(self) -> bool:
@@ -88,7 +87,8 @@ class TaskListState(ListState):
 
     @property
     def chips(self) -> list[Chip]:
-        chips = [Chip("Agent", self.agent, self.url(agent=None))] if self.agent else []
+        names = Agent.objects.for_user(self.user).names_of(filter(None, [self.agent]))
+        chips = [Chip("Agent", names[self.agent], self.url(agent=None))] if self.agent else []
         label = BackgroundTask.Status(self.status).label if self.status else ""
         return [*chips, *([Chip("Status", label, self.url(status=None))] if label else [])]
 

@@ -124,7 +124,8 @@ class RunListState(ListState):
     def chips(self) -> list[Chip]:
         chips = []
         if self.agent:
-            chips.append(Chip("Agent", self.agent, self.url(agent=None, version=None)))
+            names = Agent.objects.for_user(self.user).names_of([self.agent])
+            chips.append(Chip("Agent", names[self.agent], self.url(agent=None, version=None)))
         if self.version:
             chips.append(Chip("Version", f"v{self.version}", self.url(version=None)))
         if self.state:
@@ -144,7 +145,8 @@ class RunListState(ListState):
             choices = [(f"v{number}", self.url(version=str(number))) for number in sorted(numbers, reverse=True)]
             yield "Version", choices
         if not self._agent_filter and (agents := self._recent("agent_key")):
-            yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
+            names = Agent.objects.for_user(self.user).names_of(agents)
+            yield "Agent", [(names[key], self.url(agent=key)) for key in sorted(agents, key=names.__getitem__)]
 
     def _recent(self, column: str) -> list[Any]:
         """Return the values of a column among the newest runs, newest first."""

@@ -89,7 +89,7 @@ def test_all_experiments_of_a_dataset_or_an_agent_are_listed(client, editor):
     assert ('href="/datasets/first"' in matching, 'href="/datasets/second"' in matching) == (False, True)
     assert "No matching experiments" in neither
     assert "No name, agent or dataset has this text." in other
-    assert 'href="?agent=clerk" aria-label="Remove dataset first"' in neither
+    assert 'href="?agent=clerk" aria-label="Remove dataset First"' in neither
 
 
 def test_an_experiment_is_compared_with_the_one_before_it_however_old(client, editor, monkeypatch):

@@ -85,7 +85,7 @@ def test_the_header_is_updated_with_one_small_query(editor, call, django_assert_
 def test_the_number_of_queries_does_not_grow_with_the_calls(editor, call, ann, django_assert_max_num_queries):
     RefundCallFactory.create_batch(4, run__requested_by=ann)
 
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         editor.get(INBOX)
 
 
