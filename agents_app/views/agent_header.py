@@ -13,7 +13,7 @@ from agents_app.models import Agent
 from agents_app.views.access import permission_context
 from agents_app.views.status import agent_status, find_drafts, find_warnings
 
-MAX_WARNINGS = 20  # on a page; an agent may have thousands of references
+MAX_WARNINGS = 3  # above the fields, which mark each of them
 
 
 class AgentTab(StrEnum):

@@ -56,11 +56,11 @@ def test_what_prevents_answers_comes_before_many_other_references(page):
 
     assert f"{NEEDS_MODEL} 'gone-provider'." in text
     assert "The callers of a variant get no answer." in text
-    assert "13 more entries are not registered or cannot be used. The agent runs without them." in text
+    assert "30 more entries are not registered or cannot be used. The agent runs without them." in text
 
 
 def test_one_more_reference_is_counted_in_the_singular(page):
-    text = page(AgentFactory(tools=[f"gone-{number}" for number in range(21)]))
+    text = page(AgentFactory(tools=[f"gone-{number}" for number in range(4)]))
 
     assert "1 more entry is not registered or cannot be used. The agent runs without it." in text
 
