@@ -72,7 +72,7 @@ def test_an_agent_that_was_deleted_meanwhile_is_reported_once(visit: Any, fresh:
     assert api.delete(f"/api/stored/agents/{fresh}").is_success
     beat = "document.querySelector('#presence').dispatchEvent(new CustomEvent('every'))"
     page.evaluate(beat)
-    expect(page.locator(".toast-fault")).to_contain_text("This no longer exists.")
+    expect(page.locator(".toast-fault")).to_contain_text("This no longer exists. Copy what you typed")
     page.get_by_role("button", name="Dismiss").click()
     requests: list[str] = []
     page.on("request", lambda request: request.url.endswith("/presence") and requests.append(request.url))
