@@ -43,7 +43,10 @@ def test_long_names_do_not_push_columns_out_of_their_table(visit: Any, long_name
         table = visit().goto(path).locator("main table")
         expect(table.get_by_text("now", exact=False).last).to_be_in_viewport()
         assert table.evaluate("(table) => table.clientWidth <= table.parentElement.clientWidth"), path
-    for path in ("", "/delete"):
+    api.post(f"/api/datasets/{dataset}/items", json={"input": "Hello"}).raise_for_status()
+    scorer = {"name": "Kindness" * 20, "type": "check", "presetConfig": {"check": "includes", "value": "kind"}}
+    api.post("/api/stored/scorers", json={**scorer, "publish": True}).raise_for_status()
+    for path in ("", "/delete", "/experiments/start"):
         page = visit().goto(f"/datasets/{dataset}{path}")
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
 
