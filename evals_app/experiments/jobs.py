@@ -79,6 +79,7 @@ def hand_over_to_next_job(job: Job, experiment: Experiment) -> None:
         # Not any other job: of two that end at the same moment, the newer one goes on.
         if not jobs.filter(created_at__gt=job.created_at).exists():
             enqueue_experiment(experiment)
+    job.report_progress(done=experiment.done_count, total=experiment.total_items)
     job.finish({"done": experiment.done_count})
 
 

@@ -326,6 +326,8 @@ def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
     experiment.refresh_from_db()
     assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
     assert Job.objects.filter(kind=EXPERIMENT_JOB).count() == 2
+    last = Job.objects.filter(kind=EXPERIMENT_JOB).latest("created_at")
+    assert (last.done, last.total) == (2, 2)  # the page of jobs shows it as complete
 
 
 def queued_jobs():
