@@ -23,6 +23,7 @@ from agentcms.web.list_state import Chip, ListState, encode_query, search_text
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
+from evals_app.compare.interval_plots import build_score_plots
 from evals_app.compare.regressions import find_baseline
 from evals_app.datasets.values import text_of_json
 from evals_app.experiments.estimate import find_unlimited_cost
@@ -105,7 +106,7 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **filter_context(only, tag, page.number),
         "unlimited_cost": find_unlimited_cost(row, request.user),
         "baseline": baseline,
-        "scorers": [end_interval_with_scores(figures) for figures in row.scorer_figures],
+        **score_context(row),
         **{name: duration_text(row.summary.get(f"{name}Ms")) for name in ("median", "p95")},
         "others": list_baselines(request, row, baseline) if row.is_finished else [],
         "may_edit": may_edit,
@@ -113,6 +114,13 @@ def experiment(request: HttpRequest, experiment_id: UUID) -> HttpResponse:
         **unfinished_work(row),
     }
     return render(request, "evals/experiment.html", context)
+
+
+def score_context(row: Experiment) -> TemplateContext:
+    """Return the figures of each scorer, with a plot of its mean."""
+    scorers = [end_interval_with_scores(figures) for figures in row.scorer_figures]
+    plots = build_score_plots(scorers)
+    return {"scorers": [{**figures, "plot": plot} for figures, plot in zip(scorers, plots, strict=True)]}
 
 
 def end_interval_with_scores(figures: JSONObject) -> JSONObject:

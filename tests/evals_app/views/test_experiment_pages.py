@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from evals_app.compare.interval_plots import build_score_plots
 from evals_app.experiments.figures import summarize_experiment
 from evals_app.models import Dataset, Experiment, ExperimentResult, ItemVersion
 from evals_app.views import start_experiment
@@ -464,4 +465,16 @@ def test_the_interval_of_a_mean_ends_where_scores_do(client, editor, scores, int
     experiment = ended(make_dataset(*["One", "Two"][: len(scores)], owner_id="support"), scores)
     Experiment.objects.update(summary=summarize_experiment(experiment))
 
-    assert f'<td data-label="95 % interval">{interval}</td>' in text(client.get(f"/experiments/{experiment.pk}"))
+    page = text(client.get(f"/experiments/{experiment.pk}"))
+    cell = page.partition('<td data-label="95 % interval">')[2].partition("</td>")[0]
+
+    assert cell.partition('<span class="row-note">')[2].partition("</span>")[0] == interval
+    assert '<circle class="score-point"' in cell
+
+
+def test_scores_are_plotted_between_0_and_1_or_as_far_as_they_reach():
+    (usual,) = build_score_plots([{"mean": 0.5, "low": 0.25, "high": 0.75}])
+    wide, unscored = build_score_plots([{"mean": 3.0}, {"mean": None}])
+
+    assert (usual.zero, usual.low, usual.point, usual.high, usual.one) == (6, 53, 100, 147, 194)
+    assert (wide.one, wide.point, wide.low, unscored.point) == (68.7, 194, None, None)
