@@ -61,6 +61,7 @@ urlpatterns = [
     path("scorers/<str:scorer_id>/delete", scorers.delete_scorer_page, name="delete_scorer"),
     path("scorers/<str:scorer_id>/try", scorers.try_scorer, name="try_scorer"),
     path("scorers/<str:scorer_id>/test", scorers.test_judge, name="test_judge"),
+    path("scorers/<str:scorer_id>/discard-draft", scorers.discard_scorer_draft, name="discard_scorer_draft"),
     path("scorers/<str:scorer_id>/compare", scorers.compare_scorer_versions, name="compare_scorer"),
     path(
         "scorers/<str:scorer_id>/versions/<int:number>/publish", scorers.publish_scorer_version, name="publish_scorer"

@@ -216,6 +216,21 @@ def add_restored_version(scorer_id: str, version: ScorerVersion, author: str) ->
 
 
 @transaction.atomic
+def return_head_to_live(scorer_id: str) -> ScorerVersion | None:
+    """Let changes start from the live version again. Return the draft, or None if there is none, or none is live.
+
+    The versions of the draft stay in the history.
+    """
+    row = lock_scorer(scorer_id)
+    draft = row.head
+    if row.live is None or row.head_id == row.live_id:
+        return None
+    row.head = row.live
+    save_pointers(row)
+    return draft
+
+
+@transaction.atomic
 def delete_version(row: Scorer, version: ScorerVersion) -> None:
     """Delete a version. If it is the head, the head returns to the live one. Raise ValidationError if it is live.
 

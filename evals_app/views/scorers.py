@@ -268,6 +268,17 @@ def publish_scorer_version(request: HttpRequest, scorer_id: str, number: int) ->
 
 @require_POST
 @login_required
+def discard_scorer_draft(request: HttpRequest, scorer_id: str) -> HttpResponse:
+    """Let changes start from the live version again."""
+    row = get_page_scorer(request, scorer_id, Role.EDITOR)
+    draft = changes.return_head_to_live(row.pk)
+    message = f"Draft {draft} discarded. It stays in the history." if draft else "There is no draft to discard."
+    messages.success(request, message)
+    return redirect_page(request, reverse("evals:scorer", args=[row.pk]))
+
+
+@require_POST
+@login_required
 def restore_scorer_version(request: HttpRequest, scorer_id: str, number: int) -> HttpResponse:
     """Create a version with the configuration of an earlier one, and publish it."""
     row = get_page_scorer(request, scorer_id, Role.PUBLISHER)

@@ -143,6 +143,19 @@ def test_a_publication_from_the_history_is_undone(client, publisher, refunds):
         assert (toast and int(toast[1])) == undo
 
 
+def test_an_editor_discards_a_draft(client, refunds):
+    client.force_login(member("editor", "support"))
+    assert "Discard draft" not in text(client.get("/scorers/refunds"))
+    client.post("/scorers/refunds/edit", INCLUDES | {"settings": '{"check": "includes", "value": "money"}'})
+    assert "Discard draft" in text(client.get("/scorers/refunds"))
+
+    pages = [text(client.post("/scorers/refunds/discard-draft", follow=True)) for _ in range(2)]
+
+    refunds.refresh_from_db()
+    assert (refunds.head.version_number, refunds.live.version_number, refunds.versions.count()) == (1, 1, 2)
+    assert ["Draft v2 discarded." in pages[0], "There is no draft to discard." in pages[1]] == [True, True]
+
+
 def test_an_undo_leads_to_what_was_live_under_the_lock(client, publisher, refunds, monkeypatch):
     """Somebody else publishes while this request waits for the lock."""
     for word in ("money", "cash"):
