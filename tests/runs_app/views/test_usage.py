@@ -139,6 +139,7 @@ def test_the_role_decides_on_the_figures(agent):
 
     assert answer.context["report"].usage == {}
     assert "Reading the figures of all runs needs the Publisher role in support." in words(answer)
+    assert "30 days" not in words(answer)
     assert "No runs in this time" not in words(answer)
     empty = answer.content.decode().partition('class="empty"')[2]
     assert reverse("runs:of_agent", args=[agent.pk]) in empty.partition("</div>")[0]
