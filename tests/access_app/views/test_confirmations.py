@@ -160,8 +160,8 @@ def test_a_changed_role_has_undo(manager, ann):
     client, url = browser(manager), reverse("account:member", args=[ann.memberships.get().pk])
 
     page = text(client.post(url, {"role": "viewer"}, follow=True))
-    assert f'hx-post="{url}?role=publisher"' in page
-    client.post(f"{url}?role=publisher")
+    assert f'hx-post="{url}?role=publisher&amp;seen=viewer"' in page
+    client.post(f"{url}?role=publisher&seen=viewer")
 
     assert ann.memberships.get().role == "publisher"
 
