@@ -57,6 +57,13 @@ class SignInView(ThrottledViewMixin, LoginView):
     authentication_form = SignInForm
     template_name = "registration/login.html"
 
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Redirect who is signed in, such as by the back button. The admin sends those who are no staff here."""
+        user, url = cast(User, request.user), self.get_success_url()
+        if user.is_authenticated and (user.is_staff or not url.startswith(reverse("admin:index"))):
+            return redirect(url)
+        return super().get(request, *args, **kwargs)
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Add the command for the first user while there is none."""
         command = "" if User.objects.exists() else FIRST_USER_COMMAND

@@ -117,6 +117,21 @@ def test_next_redirects_to_this_site_only(client, user, address):
     assert sign_in(client, next=address).url == "/"
 
 
+@pytest.mark.parametrize(
+    ("is_staff", "address", "leads_to"),
+    [(False, "/agents/x", "/agents/x"), (False, "", "/"), (True, "/admin/", "/admin/"), (False, "/admin/", None)],
+)
+def test_who_is_signed_in_gets_the_page_and_not_the_form(client, user, is_staff, address, leads_to):
+    user.is_staff = is_staff
+    user.save()
+    client.force_login(user)
+
+    answer = client.get(reverse("login"), {"next": address})
+
+    assert answer.headers.get("Location") == leads_to
+    assert ("Your account cannot open that page." in answer.content.decode()) == (leads_to is None)
+
+
 def test_signing_in_returns_to_the_requested_page(client, user):
     assert client.get("/new-agent").url == "/sign-in?next=/new-agent"
     assert sign_in(client, next="/new-agent").url == "/new-agent"
