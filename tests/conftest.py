@@ -16,6 +16,7 @@ from django.db import connection
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker
+from xdist.remote import Producer
 
 from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
@@ -26,6 +27,7 @@ from tests.emptying import delete_rows_after_tests
 from tests.migrated import drop_databases, own_copy
 from tests.rendering import record_contexts_of_pages
 from tests.runs import wait_for_engine
+from tests.scheduling import BothEndsScheduling
 from tests.served import Served
 from tests.served_accounts import find_or_create_template, serving_with_accounts
 from tests.shop_server import running_shop
@@ -88,6 +90,10 @@ def runs_all_tests_in_workers(config: pytest.Config) -> bool:
     """Return True in the main process of a run of all tests in several workers."""
     is_main = not hasattr(config, "workerinput") and bool(config.getoption("numprocesses", None))
     return is_main and config.args_source is config.ArgsSource.TESTPATHS
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BothEndsScheduling:
+    return BothEndsScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
