@@ -1,4 +1,4 @@
-"""The lease of a job during one long statement or call, which reports no progress."""
+"""The lease of a job while its handler works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def renewed_lease(job: Job) -> Iterator[None]:
-    """Renew the lease of a job by a thread during the block. Otherwise another worker would begin the same work."""
+    """Renew the lease of a job by a thread during the block, which may take long without a report of progress."""
     ended = threading.Event()
     thread = threading.Thread(target=_renew, args=(job, ended), name="job-lease", daemon=True)
     thread.start()
@@ -27,7 +27,6 @@ def renewed_lease(job: Job) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-    job.report_progress(done=job.done)
 
 
 def _renew(job: Job, ended: threading.Event) -> None:
@@ -35,7 +34,7 @@ def _renew(job: Job, ended: threading.Event) -> None:
     # Often enough that one renewal may fail before the lease ends.
     while not ended.wait(settings.JOB_LEASE / 4):
         try:
-            job.report_progress(done=job.done)
+            job.renew_lease()
         except LeaseLost:
             return
         except OUTAGE_ERRORS as error:

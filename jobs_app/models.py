@@ -185,6 +185,10 @@ class Job(models.Model):
             **{key: value for key, value in progress.items() if value is not None},
         )
 
+    def renew_lease(self) -> None:
+        """Raise LeaseLost if another worker took over."""
+        self._write(lease_until=lease_end())
+
     def finish(self, result: object) -> None:
         """Store the result and mark the job as done."""
         self._write(state=self.State.DONE, result=result, finished_at=timezone.now(), lease_until=None)

@@ -31,6 +31,7 @@ from agentcms.logs import describe_exception
 from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONObject
 from jobs_app.kinds import register_title
+from jobs_app.lease_renewal import renewed_lease
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
 log = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ def _execute_leased(job: Job) -> None:
     """Run the handler and store its result or failure. Raise LeaseLost."""
     attributes: spans.Attributes = {"agentcms.job.id": str(job.pk), "agentcms.job.attempt": job.attempts}
     try:
-        with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent):
+        with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent), renewed_lease(job):
             result = _handlers[job.kind](job)
         if result is not CONTINUES:
             job.finish(result)

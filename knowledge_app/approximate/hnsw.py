@@ -11,7 +11,6 @@ from django.db.models import Count, Q
 
 from agentcms.vectors.pgvector import uses_pgvector
 from agentcms.wire.json_types import JSONObject
-from jobs_app.lease_renewal import renewed_lease
 from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from knowledge_app.models import Chunk, KnowledgeIndex
@@ -60,8 +59,8 @@ def refresh_hnsw_indexes(job: Job) -> JSONObject:
     # One after the other: for an index that becomes large meanwhile, no other job is made.
     while (index := missing.exclude(pk__in=tried).order_by("pk").first()) is not None:
         tried.append(index.pk)
-        with renewed_lease(job):
-            created += create_hnsw_index(index)
+        created += create_hnsw_index(index)
+        job.report_progress(done=created)
     return {"created": created, "dropped": dropped}
 
 

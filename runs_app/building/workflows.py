@@ -13,8 +13,7 @@ from agentcms.db.outages import OUTAGE_ERRORS
 from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
-from jobs_app.lease_renewal import renewed_lease
-from jobs_app.models import Job, LeaseLost
+from jobs_app.models import Job
 from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_unknown_value
 from runs_app.engine.thread_pools import run_db, run_function
 from runs_app.events.stream_chunks import to_storable_json
@@ -98,10 +97,8 @@ def run_workflow_job(job: Job) -> JSONValue:
     if entry is None:
         raise WorkflowError(f"No workflow is registered as '{key}'.")
     try:
-        with renewed_lease(job):  # a workflow may take as long as its run
-            result = entry.target.run(**job.parameters["arguments"])
-        return to_storable_json(result, fallback=text_of_unknown_value)
+        return to_storable_json(entry.target.run(**job.parameters["arguments"]), fallback=text_of_unknown_value)
     except Exception as error:
-        if runner.is_transient(error) or isinstance(error, LeaseLost):
+        if runner.is_transient(error):
             raise
         raise WorkflowError(error_message(error)) from error

@@ -1,4 +1,4 @@
-"""The lease of a job during a long statement."""
+"""The lease of a job while its handler works."""
 
 import threading
 
@@ -12,37 +12,42 @@ from jobs_app.models import Job, LeaseLost
 @pytest.fixture
 def job(settings):
     settings.JOB_LEASE = 0.04
-    return Job(done=3)
+    return Job()
 
 
-def test_the_lease_is_renewed_until_the_statement_ends(job, monkeypatch):
+def test_the_lease_is_renewed_until_the_work_ends(job, monkeypatch):
     """Also after an outage of the database."""
-    writes, errors, renewed = [], [OperationalError("gone")], threading.Event()
+    errors, renewals, renewed = [OperationalError("gone")], [], threading.Event()
 
-    def report_progress(job, *, done):
+    def renew_lease(job):
         if errors:
             raise errors.pop()
-        writes.append(done)
-        if len(writes) == 2:
+        renewals.append(job)
+        if len(renewals) == 2:
             renewed.set()
 
-    monkeypatch.setattr(Job, "report_progress", report_progress)
+    monkeypatch.setattr(Job, "renew_lease", renew_lease)
 
     with renewed_lease(job):
         assert renewed.wait(20)
 
-    assert {*writes} == {3}
     assert not any(thread.name == "job-lease" for thread in threading.enumerate())
 
 
-def test_a_lost_lease_ends_the_work_after_the_statement(job, monkeypatch):
-    lost = threading.Event()
+def test_a_lost_lease_is_not_renewed(job, monkeypatch):
+    calls, lost = [], threading.Event()
 
-    def report_progress(job, *, done):
+    def renew_lease(job):
+        calls.append(job)
         lost.set()
         raise LeaseLost
 
-    monkeypatch.setattr(Job, "report_progress", report_progress)
+    monkeypatch.setattr(Job, "renew_lease", renew_lease)
 
-    with pytest.raises(LeaseLost), renewed_lease(job):
+    with renewed_lease(job):
         assert lost.wait(20)
+        for thread in threading.enumerate():
+            if thread.name == "job-lease":
+                thread.join(20)
+
+    assert len(calls) == 1

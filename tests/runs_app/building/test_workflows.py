@@ -150,10 +150,10 @@ def test_a_job_that_is_deleted_ends_the_wait_with_a_reason(monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_no_other_worker_takes_a_workflow_that_lasts_longer_than_a_lease(worker, monkeypatch, settings):
     settings.JOB_LEASE = 0.04
-    renewed, renew = threading.Event(), Job.report_progress
+    renewed, renew = threading.Event(), Job.renew_lease
 
-    def report_progress(job, **progress):
-        renew(job, **progress)
+    def renew_lease(job):
+        renew(job)
         renewed.set()
 
     @workflow("long-job")
@@ -161,7 +161,7 @@ def test_no_other_worker_takes_a_workflow_that_lasts_longer_than_a_lease(worker,
     def long_job() -> bool:
         return renewed.wait(20)
 
-    monkeypatch.setattr(Job, "report_progress", report_progress)
+    monkeypatch.setattr(Job, "renew_lease", renew_lease)
 
     assert asyncio.run(run_workflow(registry.get(Kind.WORKFLOW, "long-job"), {}, None)) is True
     assert Job.objects.get().state == "done"
