@@ -199,20 +199,26 @@ def find_scorer_version(row: Scorer, version_id: str) -> ScorerVersion | None:
 
 
 def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:
-    """Publish a version. Raise NotFound if it was deleted meanwhile."""
+    """Publish a version. Without a draft, changes start from it too. Raise NotFound if it was deleted meanwhile."""
     with transaction.atomic():
         row = lock_scorer(scorer_id)
-        row.live = get_scorer_version(row, str(version.pk))  # read again: a deletion takes the same lock
+        published = get_scorer_version(row, str(version.pk))  # read again: a deletion takes the same lock
+        if row.head_id == row.live_id:  # or the next change would undo a roll-back
+            row.head = published
+        row.live = published
         save_pointers(row)
     return row
 
 
 def add_restored_version(scorer_id: str, version: ScorerVersion, author: str) -> ScorerVersion:
-    """Add a version with the configuration of an earlier one, and publish it."""
+    """Add a version with the configuration of an earlier one, and publish it. One of the head is added too."""
     with transaction.atomic():
         row = lock_scorer(scorer_id)
+        changed = differing_fields(row.head.snapshot if row.head else {}, version.snapshot)
         message = f"Restored v{version.version_number}"
-        return add_version(row, version.snapshot, author, message, publish=True)
+        row.live = row.head = insert_version(row, version.snapshot, author, message, changed)
+        save_pointers(row)
+    return row.live
 
 
 @transaction.atomic

@@ -81,6 +81,22 @@ class TestVersions:
         row.refresh_from_db()
         assert row.live.version_number == 2
 
+    def test_a_roll_back_is_not_undone_by_the_next_change(self):
+        row = change(create(), {"name": "Second"})
+
+        changes.activate_version(row.pk, row.versions.get(version_number=1))
+        row = change(row, {"description": "New"})
+
+        assert (row.live.version_number, row.name, row.live.changed_fields) == (3, "Polite", ["description"])
+
+    def test_a_draft_stays_while_another_version_is_published(self):
+        row = change(change(create(), {"name": "Second"}), {"name": "Draft"}, publish=False)
+
+        changes.activate_version(row.pk, row.versions.get(version_number=1))
+
+        row.refresh_from_db()
+        assert (row.head.version_number, row.live.version_number) == (3, 1)
+
     def test_a_draft_leaves_the_live_version(self):
         row = change(create(), {"name": "Draft"}, publish=False)
 
