@@ -110,9 +110,7 @@
   const ERROR_MESSAGES = {
     401: "You have been signed out. Sign in again.",
     403: "Your role does not allow this. Reload the page to see what you may do.",
-    404: find("form[data-recover]")
-      ? "This no longer exists. Copy what you typed before you leave this page."
-      : "This no longer exists. Reload the page.",
+    404: `This no longer exists. ${find("form[data-recover]") ? "Copy what you typed before you leave." : "Reload the page."}`,
     413: "This is too large to save. Shorten it and try again.",
     429: "Too many requests. Wait a moment and try again.",
   };
