@@ -128,7 +128,7 @@ class DuplicateForm(forms.Form):
     """The ID, name and owner of a duplicate."""
 
     id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
-    name = RawTextField(max_length=200, label="Name")
+    name = RawTextField(max_length=200, label="Name", widget=forms.TextInput(attrs={"autofocus": True}))
     owner_id = OwnerField()
 
     def __init__(self, data: FormData | None, *, agent: Agent, version: Version, owners: Sequence[str]) -> None:
@@ -159,7 +159,7 @@ class DuplicateForm(forms.Form):
 class SnapshotForm(forms.Form):
     """The name, message and pin of a version saved by hand."""
 
-    name = RawTextField(required=False, max_length=100, label="Name")
+    name = RawTextField(max_length=100, label="Name", widget=forms.TextInput(attrs={"autofocus": True}))
     change_message = RawTextField(
         required=False, max_length=500, label="Message", widget=forms.Textarea(attrs={"rows": 3})
     )

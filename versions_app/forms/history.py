@@ -89,6 +89,7 @@ class DescribeForm(ConcurrentEditForm, SnapshotForm):
     def __init__(self, data: FormData | None, version: AgentVersion) -> None:
         self.stored = {name: getattr(version, name) for name in SnapshotForm.base_fields}
         super().__init__(data, initial={**self.stored})
+        self.fields["name"].required = False  # the name of a version can be removed
         self.mark_values(self.stored)
 
     def clean(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_an_agent_of_another_team_is_not_changed(staff, moving, action):
     before = state(agent)
     moving()
 
-    data = {"typed": agent.name, "head": str(before[2]), "name": "", "change_message": ""}
+    data = {"typed": agent.name, "head": str(before[2]), "name": "Porter", "change_message": ""}
     answer = staff.post(reverse(f"admin:agents_app_agent_{action}", args=[agent.pk]), data)
 
     assert answer.status_code == 404

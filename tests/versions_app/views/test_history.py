@@ -54,9 +54,17 @@ def test_a_version_based_on_an_older_one_names_it(publisher, story):
 
 
 def test_a_manual_snapshot_names_the_equal_version(editor, story):
-    act(editor, "snapshot", story)
+    act(editor, "snapshot", story, name="Before the fair")
 
     assert "Same as v3" in page_words(page(editor, "list", story))
+
+
+def test_a_named_version_needs_a_name(editor, story):
+    dialog = act(editor, "snapshot", story, name="", change_message="For safety")
+
+    assert dialog.status_code == 422
+    assert "This is required." in page_words(dialog)
+    assert not story.versions.filter(version_number=4).exists()
 
 
 def test_a_summary_outlives_the_base_version(publisher, story):
@@ -91,7 +99,7 @@ def test_filtering_by_field_finds_its_changes(publisher, story):
 def test_versions_are_filtered_by_author_and_date(story):
     user = member(Role.EDITOR, username="ann")
     client = browser(user)
-    act(client, "snapshot", story)
+    act(client, "snapshot", story, name="Before the fair")
     first, last = (version(story, number).created_at for number in (1, 4))
 
     assert numbers(page(client, "list", story, author="ann")) == [4]
