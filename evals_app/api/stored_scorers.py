@@ -135,10 +135,11 @@ class StoredScorerView(JSONView):
         with checking_names(request, body, ScorerBody, silent=READ_ONLY_SCORER_KEYS, inside=inside) as names:
             change, fields = parse_scorer_change(body)
         # Again, because the role that is needed depends on the body.
-        get_scorer(request, scorer_id, role_to_change(fields.get("publish") is not False))
+        publishes = fields.get("publish") is not False
+        get_scorer(request, scorer_id, role_to_change(publishes))
         reject_other_identity(row, fields)
         row = changes.change_scorer(scorer_id, change, author=request.user.get_username(), **fields)
-        return json_response(scorer_body(row, shows_draft=True) | warning_payloads(names.unknown))
+        return json_response(scorer_body(row, shows_draft=not publishes) | warning_payloads(names.unknown))
 
     def delete(self, request: Request, scorer_id: str) -> HttpResponse:
         row = get_scorer(request, scorer_id, Role.PUBLISHER)

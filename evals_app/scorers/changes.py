@@ -38,7 +38,8 @@ def create_scorer(snapshot: JSONObject, *, owner_id: str, author: str, **fields:
             row = Scorer.objects.create(
                 pk=scorer_id, owner_id=owner_id, metadata=fields.get("metadata") or {}, created_by=author
             )
-            add_version(row, snapshot, author, fields.get("change_message") or "", fields.get("publish") is not False)
+            publish = fields.get("publish") is not False
+            add_version(row, None, snapshot, author, fields.get("change_message") or "", publish)
     except IntegrityError:
         raise Conflict(f"The ID '{scorer_id}' is taken. Choose another ID.", "id_taken") from None
     return row
@@ -102,27 +103,40 @@ def versions_in_experiments(row: Scorer) -> set[int]:
 
 
 def change_scorer(scorer_id: str, change: JSONObject, *, author: str, **fields: Any) -> Scorer:
-    """Add a version with changed fields, which goes live unless `publish` is False. Raise ConfigError."""
+    """Add a version with changed fields, which goes live unless `publish` is False. Raise ConfigError.
+
+    What goes live starts from what is live: a draft is published by its version.
+    """
+    publish = fields.get("publish") is not False
     with transaction.atomic():
         row = lock_scorer(scorer_id)
-        snapshot = {**(row.head.snapshot if row.head else {}), **change}
+        base = (row.live if publish else None) or row.head
+        snapshot = {**(base.snapshot if base else {}), **change}
         reject_invalid_scorer(snapshot)
         if "metadata" in fields:
             row.metadata = fields["metadata"] or {}
-        add_version(row, snapshot, author, fields.get("change_message") or "", fields.get("publish") is not False)
+        add_version(row, base, snapshot, author, fields.get("change_message") or "", publish)
     return row
 
 
-def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, publish: bool) -> ScorerVersion:
-    """Add a version to a locked scorer and move its pointers. An equal configuration adds none."""
-    before = row.head.snapshot if row.head else {}
-    version = row.head
+@transaction.atomic
+def change_draft(scorer_id: str, change: JSONObject, *, author: str, publish: bool, **fields: Any) -> None:
+    """Change the fields of the draft, or begin one, and publish it if `publish` says so. Raise ConfigError."""
+    row = change_scorer(scorer_id, change, author=author, **fields, publish=False)
+    if publish and row.head is not None:
+        activate_version(scorer_id, row.head)
+
+
+def add_version(
+    row: Scorer, base: ScorerVersion | None, snapshot: JSONObject, author: str, message: str, publish: bool
+) -> None:
+    """Add a version to a locked scorer and move its pointers. One that equals its base is not added."""
+    version, before = base, base.snapshot if base else {}
     if version is None or not json_equal(before, snapshot):
         version = insert_version(row, snapshot, author, message, differing_fields(before, snapshot))
-    row.head = version
+    row.head = version if base == row.head else row.head  # a draft ahead stays
     row.live = version if publish else row.live
     save_pointers(row)
-    return version
 
 
 def differing_fields(old: JSONObject, new: JSONObject) -> list[str]:

@@ -121,7 +121,7 @@ def change_scorer_page(request: HttpRequest, scorer_id: str) -> HttpResponse:
         change = {name: None for name in before if name not in form.snapshot} | form.snapshot
         options = {"publish": publish, "change_message": form.cleaned_data["change_message"]}
         try:
-            changes.change_scorer(row.pk, change, author=request.user.get_username(), **options)
+            changes.change_draft(row.pk, change, author=request.user.get_username(), **options)
         except ConfigError as error:
             form.add_issues(error.issues)
         else:

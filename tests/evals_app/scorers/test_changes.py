@@ -97,6 +97,13 @@ class TestVersions:
         row.refresh_from_db()
         assert (row.head.version_number, row.live.version_number) == (3, 1)
 
+    def test_a_published_change_starts_from_live_and_leaves_the_draft(self):
+        row = change(change(create(), {"name": "Draft"}, publish=False), {"description": "New"})
+
+        assert (row.live.version_number, row.name, row.live.changed_fields) == (3, "Polite", ["description"])
+        assert (row.head.version_number, row.head.snapshot["name"]) == (2, "Draft")
+        assert change(row, {}).versions.count() == 3
+
     def test_a_draft_leaves_the_live_version(self):
         row = change(create(), {"name": "Draft"}, publish=False)
 
