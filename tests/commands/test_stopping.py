@@ -1,4 +1,4 @@
-"""Stopping and killing the command, and starting it again."""
+"""Stopping and killing the command, and starting it again. Tests that use the started copy come before others."""
 
 import re
 import signal
@@ -46,30 +46,6 @@ def test_the_demo_data_has_an_mcp_server_of_its_own(started_copy):
     assert {listener.laddr.ip for listener in process.net_connections()} == {"127.0.0.77"}
 
 
-# `test_make.py` sends SIGINT, as Ctrl-C does.
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.drill), signal.SIGHUP]
-)
-def test_a_signal_stops_every_process(started_copy, number):
-    processes, sockets = started_copy.processes(), socket_folder(started_copy)
-
-    started_copy.process.send_signal(number)
-
-    assert started_copy.process.wait(20) == 0
-    assert all_ended(processes)
-    assert not sockets.exists()
-    assert not (started_copy.data_dir / "valkey.url").exists()
-
-
-def test_killing_the_supervisor_ends_every_process(started_copy):
-    processes, sockets = started_copy.processes(), socket_folder(started_copy)
-
-    started_copy.process.kill()
-
-    wait_until(lambda: all_ended(processes), what="nobody left")
-    wait_until(lambda: not sockets.exists(), what="socket folder removed")
-
-
 def test_it_starts_again_with_the_same_passwords_after_everything_was_killed(started_copy):
     sockets = socket_folder(started_copy)
     passwords = (started_copy.data_dir / "demo_passwords.json").read_text()
@@ -103,3 +79,27 @@ def test_the_python_examples_work_with_the_demo_data(started_copy):
         exec(compile(example, "README.md", "exec"), {"address": started_copy.base_url, "key": key})
 
     assert examples != []
+
+
+# `test_make.py` sends SIGINT, as Ctrl-C does.
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.drill), signal.SIGHUP]
+)
+def test_a_signal_stops_every_process(started_copy, number):
+    processes, sockets = started_copy.processes(), socket_folder(started_copy)
+
+    started_copy.process.send_signal(number)
+
+    assert started_copy.process.wait(20) == 0
+    assert all_ended(processes)
+    assert not sockets.exists()
+    assert not (started_copy.data_dir / "valkey.url").exists()
+
+
+def test_killing_the_supervisor_ends_every_process(started_copy):
+    processes, sockets = started_copy.processes(), socket_folder(started_copy)
+
+    started_copy.process.kill()
+
+    wait_until(lambda: all_ended(processes), what="nobody left")
+    wait_until(lambda: not sockets.exists(), what="socket folder removed")
