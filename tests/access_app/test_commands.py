@@ -28,6 +28,8 @@ def test_create_user_prompts_for_a_password_without_the_variable(monkeypatch):
     call_command("create_user", "iris", stderr=StringIO())
     with pytest.raises(CommandError, match="The two passwords differ"):
         call_command("create_user", "ida")
+    with pytest.raises(CommandError, match="already exists"):  # before it asks for a password
+        call_command("create_user", "iris")
 
     assert authenticate(username="iris", password=PASSWORD)
     assert not get_user_model().objects.filter(username="ida").exists()

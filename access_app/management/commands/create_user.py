@@ -34,16 +34,16 @@ class Command(BaseCommand):
         if role and owner is None:
             raise CommandError("--role needs --owner. Use --owner '' for Shared.")
         user = get_user_model()(username=name, is_superuser=superuser, is_staff=staff or superuser)
-        password = os.environ.get(PASSWORD_VARIABLE) or self._prompt_for_password()
+        membership = Membership(user=user, owner_id=owner or "", role=role or Role.VIEWER)
         try:
             # The column has the hash of the password, which is not made before the password is accepted.
             user.full_clean(exclude=["password"])
             reject_similar_username(user)
-            validate_password(password, user)
-            user.set_password(password)
-            membership = Membership(user=user, owner_id=owner or "", role=role or Role.VIEWER)
             # The user has no primary key yet, without which the field would be invalid.
             membership.clean_fields(exclude=["user"])
+            password = os.environ.get(PASSWORD_VARIABLE) or self._prompt_for_password()
+            validate_password(password, user)
+            user.set_password(password)
             with transaction.atomic():
                 user.save()
                 if owner is not None:
