@@ -162,6 +162,10 @@ class KeyListField(forms.Field):
     def to_python(self, value: Any) -> list[str]:
         return list(filter(None, value or ()))
 
+    def bound_data(self, data: Any, initial: Any) -> list[str]:
+        # Also where the fields are shown again: of two keys that differ in their line ends, one would be lost.
+        return self.restore(data or (), initial or ())
+
     def restore(self, keys: Iterable[str], stored: Iterable[str]) -> list[str]:
         """Return the keys, each once, with the stored line ends, which a browser changes when it sends them."""
         # A list for each, because two stored keys may differ in their line ends alone.

@@ -224,6 +224,15 @@ def test_an_unchanged_form_changes_nothing(agent, user, fields, scripts):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(fields=configurations, view=st.sampled_from(["json", "fields"]))
+@example(
+    fields={
+        "name": "A",
+        "instructions": "",
+        "model": {"provider": "p", "name": "n"},
+        "agents": ["a\nb", "a\r\nb"],
+    },
+    view="json",
+)
 def test_another_view_of_the_fields_changes_nothing(agent, user, fields, view):
     configuration = {**schema.defaults(), **fields}
     opened = ExistingAgentForm(base=configuration, user=user, agent=agent)
