@@ -90,12 +90,13 @@ class MessagesView(JSONView):
 
 def messages_at(thread: Thread, numbers: list[int], size: PageSize) -> list[WireMessage]:
     """Return the messages that begin at these numbers, which are in order. Raise BadRequest for too large a page."""
-    messages: list[WireMessage] = []
+    rows: list[Message] = []
     for part in in_parts(numbers):
-        rows = thread.messages.filter(head_number__in=part).order_by("number")
-        messages += wire_messages(thread, place_questions(rows))
-        size.add(sum(map(text_length, messages[-len(part) :])))
-    return messages
+        added = [*thread.messages.filter(head_number__in=part).order_by("number")]
+        size.add(sum(text_length([row.data, row.attributes]) for row in added))
+        rows += added
+    # All together: a question and the signals before which it comes may be in two parts.
+    return wire_messages(thread, place_questions(rows))
 
 
 def read_included(query: QueryParams) -> list[JSONObject]:

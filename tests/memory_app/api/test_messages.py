@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agentcms.api import pagination
 from agentcms.wire.timestamps import format_timestamp
 from memory_app.history import messages
 from memory_app.history.messages import Author
@@ -379,8 +380,9 @@ def thread_with_signals(editor):
     return thread
 
 
-def test_a_question_comes_before_the_signals_that_joined_its_run(caller, editor):
+def test_a_question_comes_before_the_signals_that_joined_its_run(caller, editor, monkeypatch):
     """The signals are stored first, because the question is stored when its run ends."""
+    monkeypatch.setattr(pagination, "ROWS_PER_READ", 1)
     thread, began_at = add_thread(editor, texts=[]), timezone.now()
     for text in ("First", "Second"):
         append_signal(thread, Signal("user", text), Author(editor.pk, "ann"), {})
