@@ -60,7 +60,7 @@ class MemberForm(forms.ModelForm):
 class RoleForm(forms.ModelForm):
     """A form for the role of a member. `seen` is the role that the page has shown."""
 
-    seen = forms.CharField(required=False)
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     class Meta:
         model = Membership
