@@ -6,7 +6,11 @@ from django.forms import Field
 
 # As in the issues of the API and of JSON Schema, which stand beside those of forms. Fields copy it when they are made,
 # and those of Django's own forms are made while the models are loaded.
-Field.default_error_messages["required"] = "This is required."
+Field.default_error_messages |= {
+    "required": "This is required.",
+    "min_value": "This must be greater than or equal to %(limit_value)s.",
+    "max_value": "This must be less than or equal to %(limit_value)s.",
+}
 
 
 class AgentCMSConfig(AppConfig):

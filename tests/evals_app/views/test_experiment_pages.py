@@ -78,7 +78,7 @@ def test_all_options_of_the_form_reach_the_experiment(client, editor, agent):
         ({"target": "agent:nobody"}, "Select a valid choice. agent:nobody"),
         ({"target": "workflow:triage-ticket", "seed": "7"}, "Only experiments over agents have this. Leave it out."),
         ({"version": "99"}, "Target &#x27;clerk&#x27; of the experiment was not found at version &#x27;99&#x27;."),
-        ({"repeats": "11"}, "Ensure this value is less than or equal to 10."),
+        ({"repeats": "11"}, "This must be less than or equal to 10."),
         ({"scorers": ["missing"]}, "Select a valid choice. missing"),
     ],
 )
