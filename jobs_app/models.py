@@ -78,7 +78,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(state__in=(Job.State.QUEUED, Job.State.RUNNING))
 
     def claim(self, job_id: UUID | str) -> Job | None:
-        """Claim a due job for this worker. Return None if another worker has it.
+        """Claim a due job for this worker. Return None if another worker has it, or if it was deleted.
 
         One UPDATE decides, so two workers can never claim the same job.
         """
@@ -92,7 +92,7 @@ class JobQuerySet(models.QuerySet["Job"]):
                 lease_until=lease_end(),
             )
         )
-        return self.get(pk=job_id) if claimed else None
+        return self.filter(pk=job_id).first() if claimed else None
 
     def create_claimed(self, kind: str, parameters: JSONObject) -> Job:
         """Create a job that this process has claimed already, so that no worker can claim it."""

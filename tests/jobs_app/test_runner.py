@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models.signals import post_save
 from django.utils import timezone
 
@@ -320,6 +320,21 @@ def test_a_worker_with_another_clock_has_its_job_as_long_as_the_others(counting_
     assert runner.run_claimed(str(job.pk)) is None
     assert abs(Job.objects.get().lease_until - timezone.now() - lease_duration()) < timedelta(seconds=10)
     claimed.finish({})
+
+
+def test_a_job_that_is_deleted_while_it_is_claimed_does_not_run(counting_job):
+    job = stored()
+
+    def delete_once_claimed(execute, sql, *arguments):
+        result = execute(sql, *arguments)
+        if sql.startswith("UPDATE"):
+            Job.objects.filter(pk=job.pk).delete()
+        return result
+
+    with connection.execute_wrapper(delete_once_claimed):
+        assert runner.run_claimed(str(job.pk)) is None
+
+    assert counting_job == []
 
 
 def test_a_job_queued_too_long_is_late(counting_job):
