@@ -327,7 +327,7 @@ def test_a_job_that_is_deleted_while_it_is_claimed_does_not_run(counting_job):
 
     def delete_once_claimed(execute, sql, *arguments):
         result = execute(sql, *arguments)
-        if sql.startswith("UPDATE"):
+        if sql.startswith('UPDATE "jobs_app_job"'):
             Job.objects.filter(pk=job.pk).delete()
         return result
 
