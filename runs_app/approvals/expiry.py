@@ -69,8 +69,8 @@ def expire_calls_of(run_id: UUID) -> int:
 
 
 def expiry_reason(call: PendingCall) -> str:
-    """Return the reason of an expired call, which the model reads."""
-    seconds = (call.expires_at - call.created_at).total_seconds() if call.expires_at else 0
+    """Return the reason of an expired call, which the model reads. The time in it is exact."""
+    seconds = round((call.expires_at - call.created_at).total_seconds()) if call.expires_at else 0
     units = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
-    name, length = next(((name, length) for name, length in units if seconds >= length), ("second", 1))
-    return f"Nobody decided within {pluralize(round(seconds / length), name)}."
+    name, length = next((name, length) for name, length in units if seconds % length == 0)
+    return f"Nobody decided within {pluralize(seconds // length, name)}."

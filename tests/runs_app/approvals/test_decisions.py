@@ -370,7 +370,7 @@ def test_a_call_that_expired_is_not_decided_even_before_the_reaper_runs(call, ed
     [
         (timedelta(days=7), "Nobody decided within 7 days."),
         (timedelta(hours=1), "Nobody decided within 1 hour."),
-        (timedelta(minutes=90), "Nobody decided within 2 hours."),
+        (timedelta(minutes=90), "Nobody decided within 90 minutes."),
         (timedelta(seconds=45), "Nobody decided within 45 seconds."),
     ],
 )
