@@ -17,7 +17,7 @@ from jobs_app.models import Job
 from jobs_app.runner import enqueue, job_handler, offer_to_superusers
 from memory_app.history.turn_markup import is_spoken_signal
 from memory_app.models import Message, Thread, Vector
-from memory_app.recall.options import recall_of_agent, recalling_agents
+from memory_app.recall.options import agents_with_memory, recall_embedders
 from memory_app.recall.parts import cut_parts
 
 log = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ def enqueue_message_indexing(thread_id: int, embedder: str) -> Job:
 
 def index_if_recalled(thread: Thread) -> None:
     """Let a worker index a thread whose messages came from a client, if its agent recalls messages."""
-    if (options := recall_of_agent(thread.agent)) is not None:
-        enqueue_message_indexing(thread.pk, options.embedder)
+    for embedder in sorted(recall_embedders(thread.agent)) if thread.agent is not None else ():
+        enqueue_message_indexing(thread.pk, embedder)
 
 
 @job_handler(INDEX_MESSAGES, "Indexing of messages")
@@ -81,8 +81,9 @@ def report_sum(job: Job, earlier: int, count: int) -> None:
 def recalled_threads() -> Iterable[tuple[str, QuerySet[Thread]]]:
     """Return each embedder that an agent uses, with the threads that lack a vector of it."""
     agents: dict[str, set[str]] = {}
-    for agent, options in recalling_agents():
-        agents.setdefault(options.embedder, set()).add(agent.pk)
+    for agent in agents_with_memory():
+        for name in recall_embedders(agent):
+            agents.setdefault(name, set()).add(agent.pk)
     for name, keys in sorted(agents.items()):
         resources = Thread.objects.filter(agent_id__in=keys).values("resource")
         threads = Thread.objects.filter(Q(agent_id__in=keys) | Q(resource__in=resources), parent=None)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 
 from agentcms.wire.json_types import JSONValue
 from agents_app.configuration.memory.options import MemoryOptions, parse_memory_options
@@ -44,19 +43,22 @@ def recall_options_of(options: MemoryOptions) -> RecallSettings | None:
     return RecallSettings(embedder, recall.top_k, *recall.neighbours, recall.scope, recall.threshold)
 
 
-def recalling_agents() -> Iterator[tuple[Agent, RecallSettings]]:
-    """Yield the agents whose live version recalls messages, with its options."""
-    for agent in Agent.objects.exclude(memory=None).select_related("active_version"):
-        if (options := recall_of_agent(agent)) is not None:
-            yield agent, options
+def agents_with_memory() -> QuerySet[Agent]:
+    """Return the agents whose live version may have a memory, also in a variant."""
+    # The columns are those of the head, from which the live version differs while there is a draft.
+    has_draft = ~Q(head_version=F("active_version"))
+    agents = Agent.objects.filter(Q(memory__isnull=False) | Q(conditional__isnull=False) | has_draft)
+    return agents.select_related("active_version")
 
 
 def used_embedders() -> set[str]:
-    """Return the embedders of all agents that recall messages, also in variants of their memory, and the default."""
-    agents = Agent.objects.filter(Q(memory__isnull=False) | Q(conditional__isnull=False))
-    memories = (memory for agent in agents.select_related("active_version") for memory in memories_of(agent))
-    recalling = filter(None, map(recall_options, memories))
-    return {settings.MEMORY_EMBEDDER} | {options.embedder for options in recalling}
+    """Return the embedders of all agents that recall messages, and the default."""
+    return {settings.MEMORY_EMBEDDER}.union(*map(recall_embedders, agents_with_memory()))
+
+
+def recall_embedders(agent: Agent) -> set[str]:
+    """Return the embedders by which the live version of an agent recalls messages, also in variants of its memory."""
+    return {options.embedder for options in map(recall_options, memories_of(agent)) if options is not None}
 
 
 def memories_of(agent: Agent) -> list[JSONValue]:

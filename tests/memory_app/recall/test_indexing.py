@@ -7,6 +7,7 @@ from django.db import connection
 
 from agentcms.db.connections import return_connection
 from agentcms.vectors import EmbedderFailed, find_embedder
+from agents_app.editing.change_context import change
 from jobs_app import runner
 from jobs_app.models import Job
 from memory_app.cleanup import replaced_vectors
@@ -187,6 +188,22 @@ def test_the_nightly_job_finds_what_is_missing(thread, editor):
     assert job.result == {"indexed": 4}
     assert {row.thread for row in Vector.objects.all()} == {thread, other}
     assert not unrelated.vectors.exists()
+
+
+def test_the_nightly_job_finds_what_the_live_memory_and_its_variants_recall(thread, editor, caller):
+    rules = {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]}
+    recalling = {"options": {"semanticRecall": True}}
+    tiered = AgentFactory(id="tiered", conditional={"memory": [{"value": recalling, "rules": rules}]})
+    changed = AgentFactory(id="changed", memory=recalling)
+    with change(publish=False):
+        changed.edit({"memory": None})
+    threads = {add_thread(editor, row.pk, row.pk, agent=row, agent_key=row.pk) for row in (tiered, changed)}
+
+    assert runner.run_now(indexing.INDEX_MISSING, {}).result == {"indexed": 4}
+    assert {row.thread for row in Vector.objects.all()} == threads
+    message = {"resourceId": "tiered", "role": "user", "content": "Hello", "threadId": "tiered"}
+    assert caller.post("/api/memory/save-messages", {"messages": [message]}).status_code == 200
+    assert Job.objects.filter(kind=indexing.INDEX_MESSAGES).get().parameters["embedder"] == LOCAL
 
 
 @pytest.mark.postgres_only
