@@ -16,7 +16,7 @@ from django.contrib.messages.views import SuccessMessageMixin
 from django.core.exceptions import ValidationError
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, Max, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
@@ -61,7 +61,7 @@ class SignInView(ThrottledViewMixin, LoginView):
         """Redirect who is signed in, such as by the back button. The admin sends those who are no staff here."""
         user, url = cast(User, request.user), self.get_success_url()
         if user.is_authenticated and (user.is_staff or not url.startswith(reverse("admin:index"))):
-            return redirect(url)
+            return HttpResponseRedirect(url)  # `redirect` would take a text without a slash for a name
         return super().get(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -119,7 +119,13 @@ def test_next_redirects_to_this_site_only(client, user, address):
 
 @pytest.mark.parametrize(
     ("is_staff", "address", "leads_to"),
-    [(False, "/agents/x", "/agents/x"), (False, "", "/"), (True, "/admin/", "/admin/"), (False, "/admin/", None)],
+    [
+        (False, "/agents/x", "/agents/x"),
+        (False, "x", "x"),
+        (False, "", "/"),
+        (True, "/admin/", "/admin/"),
+        (False, "/admin/", None),
+    ],
 )
 def test_who_is_signed_in_gets_the_page_and_not_the_form(client, user, is_staff, address, leads_to):
     user.is_staff = is_staff
