@@ -29,7 +29,8 @@ def agents_of_providers(keys: Iterable[str]) -> AgentQuerySet:
     uses = Q(pk__in=[])
     for key in keys:
         # A search in the text finds it, because snapshots are canonical JSON: no blank spaces.
-        uses |= Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}') | Q(model__provider=key)
+        text = f'"provider":{canonical(key)}'
+        uses |= Q(active_version__snapshot_text__contains=text) | Q(head_version__snapshot_text__contains=text)
     return Agent.objects.filter(uses)
 
 

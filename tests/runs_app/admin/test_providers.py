@@ -169,10 +169,13 @@ def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider
     drafted = AgentFactory(name="Released", model={"provider": custom_provider.key, "name": "small"})
     with change(publish=False):
         drafted.edit({"model": {"provider": "demo", "name": "echo"}})
+        rules = {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]}
+        variant = {"value": {"provider": custom_provider.key, "name": "small"}, "rules": rules}
+        AgentFactory(name="Tiered").edit({"conditional": {"model": [variant]}})
 
     page = staff.get(reverse("admin:runs_app_modelprovider_delete", args=[custom_provider.pk])).content.decode()
 
-    assert "<strong>Agents use it</strong> and will not answer: By alias, Porter, Released" in page
+    assert "<strong>Agents use it</strong> and will not answer: By alias, Porter, Released, Tiered" in page
     assert "Other" not in page.partition("Agents use it")[2].partition("</p>")[0]
     assert 'value="Delete model provider"' in page
 
