@@ -93,8 +93,9 @@ def choose_variants(configuration: JSONMapping, facts: JSONMapping, claims: JSON
 
     Facts win. A claim only counts if the agent names it in its `contextKeys`.
     """
-    # Facts come last, so that a claim of the caller cannot replace what the server knows.
-    known = {key: claims[key] for key in configuration.get(CONTEXT_KEYS) or [] if key in claims} | dict(facts)
+    # A claim replaces nothing that the server knows, also not a member of it: `plan.name` beside the fact `plan`.
+    named = (key for key in configuration.get(CONTEXT_KEYS) or [] if key in claims)
+    known = {key: claims[key] for key in named if key.split(".")[0] not in facts} | dict(facts)
     chosen = {}
     for field, variants in (configuration.get(CONDITIONAL) or {}).items():
         index = next((i for i, variant in enumerate(variants or []) if holds(variant["rules"], known)), None)

@@ -70,3 +70,8 @@ def test_a_claim_counts_only_if_the_agent_names_it_and_facts_win():
     assert choose_variants(configuration(rules), {}, {"tier": "pro"}) == {}
     assert choose_variants(configuration(rules, contextKeys=["tier"]), {}, {"tier": "pro"}) == {"model": 0}
     assert choose_variants(configuration(rules, contextKeys=["tier"]), {"tier": "free"}, {"tier": "pro"}) == {}
+    by_plan = configuration(
+        {"operator": "AND", "conditions": [condition("plan.name", "gold")]}, contextKeys=["plan.name"]
+    )
+    assert choose_variants(by_plan, {"plan": {"name": "free"}}, {"plan.name": "gold"}) == {}
+    assert choose_variants(by_plan, {}, {"plan.name": "gold"}) == {"model": 0}
