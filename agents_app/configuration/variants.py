@@ -93,15 +93,18 @@ def choose_variants(configuration: JSONMapping, facts: JSONMapping, claims: JSON
 
     Facts win. A claim only counts if the agent names it in its `contextKeys`.
     """
-    # A claim replaces nothing that the server knows, also not a member of it: `plan.name` beside the fact `plan`.
-    named = (key for key in configuration.get(CONTEXT_KEYS) or [] if key in claims)
-    known = {key: claims[key] for key in named if key.split(".")[0] not in facts} | dict(facts)
+    known = known_values({key: claims[key] for key in configuration.get(CONTEXT_KEYS) or [] if key in claims}, facts)
     chosen = {}
     for field, variants in (configuration.get(CONDITIONAL) or {}).items():
         index = next((i for i, variant in enumerate(variants or []) if holds(variant["rules"], known)), None)
         if index is not None:
             chosen[field] = index
     return chosen
+
+
+def known_values(claims: JSONMapping, facts: JSONMapping) -> JSONObject:
+    """Return the claims and the facts of a call. A claim replaces no fact, and no member of one (`plan.name`)."""
+    return {key: value for key, value in claims.items() if key.split(".")[0] not in facts} | dict(facts)
 
 
 def apply_variants(configuration: JSONMapping, chosen: Mapping[str, int]) -> JSONObject:

@@ -19,6 +19,7 @@ from access_app.role import Role
 from agentcms.db.json_encoder import CompactEncoder
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONMapping, JSONObject
+from agents_app.configuration.variants import known_values
 from agents_app.models import Agent
 from memory_app.models import Resource, Thread
 from runs_app.models.run_configuration import RunConfiguration, load_configuration, save_configuration
@@ -241,7 +242,7 @@ class AgentRun(models.Model):
 
         Facts come from the credentials, and replace what a caller claims under the same name.
         """
-        return {**self.request_context, **self.facts}
+        return known_values(self.request_context, self.facts)
 
     @property
     def filled_instructions(self) -> str:

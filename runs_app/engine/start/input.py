@@ -9,6 +9,7 @@ from django.conf import settings
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agents_app.configuration.schema import ConfigError, Issue
+from agents_app.configuration.variants import known_values
 from memory_app.history.messages import known_message_keys
 from memory_app.models import Thread
 from runs_app.building.instructions import fill_instructions
@@ -29,10 +30,8 @@ def fill_input(
 
     Raise ConfigError if a required variable is missing or a value is invalid.
     """
-    # Facts come from the credentials, and replace what a caller claims under the same name.
-    filled = fill_instructions(
-        agent.configuration, {**(run_input.get("requestContext") or {}), **(run_input.get(FACTS) or {})}
-    )
+    known = known_values(run_input.get("requestContext") or {}, run_input.get(FACTS) or {})
+    filled = fill_instructions(agent.configuration, known)
     if filled.text != (agent.configuration.get("instructions") or ""):
         run_input = {**run_input, "instructions": filled.text}
     return run_input, [*warnings, *(warning._asdict() for warning in filled.warnings)]

@@ -80,6 +80,9 @@ def test_facts_of_the_key_win_over_claims_of_the_caller(editor, agent):
     assert "storyteller" in ask(caller_with(editor), {"tier": "enterprise"}).body["text"]
     assert "echo" in ask(caller_with(editor, tier="free"), {"tier": "enterprise"}).body["text"]
     assert last_run().filled_instructions == "For free."
+    agent.edit({"instructions": "For {{tier.name}}."})
+    ask(caller_with(editor, tier={"name": "free"}), {"tier.name": "enterprise"})
+    assert last_run().filled_instructions == "For free."
 
 
 def test_a_replay_returns_the_run_and_another_variant_is_refused(editor, agent):
