@@ -7,8 +7,8 @@ from evals_app.compare.statistics import MIN_PAIRS
 from evals_app.models import Experiment
 
 
-def describe_statistics(entry: JSONObject, candidate: Experiment) -> str:
-    """Return what the statistics of one scorer say."""
+def describe_statistics(entry: JSONObject, baseline: Experiment, candidate: Experiment) -> str:
+    """Return what the statistics of one scorer say. The number of a version only names it among those of one agent."""
     count = entry["pairs"]
     if count == 0:
         return "No item has a score in both experiments."
@@ -16,7 +16,8 @@ def describe_statistics(entry: JSONObject, candidate: Experiment) -> str:
         return f"{_counts(entry)[0].upper()}{_counts(entry)[1:]}. {MIN_PAIRS} pairs are needed for an interval."
     if not entry["isDifferent"]:
         return f"No difference can be seen with {count} items."
-    is_of_version = candidate.version_number and not candidate.has_submitted_results
+    has_same_target = (baseline.target_type, baseline.target_id) == (candidate.target_type, candidate.target_id)
+    is_of_version = has_same_target and candidate.version_number and not candidate.has_submitted_results
     name = f"Version {candidate.version_number}" if is_of_version else candidate.title
     word = "higher" if entry["difference"] > 0 else "lower"
     low, high = sorted((abs(entry["low"]), abs(entry["high"])))

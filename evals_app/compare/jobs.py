@@ -95,7 +95,7 @@ def compute(row: Comparison) -> None:
     basis = basis_of(row.baseline, row.candidate)  # first: results that change meanwhile make it outdated
     statistics = compute_statistics(row.baseline, row.candidate)
     for entry in statistics["scorers"].values():
-        entry["sentence"] = describe_statistics(entry, row.candidate)
+        entry["sentence"] = describe_statistics(entry, row.baseline, row.candidate)
     row.statistics, row.state, row.basis = statistics, Comparison.State.DONE, basis
     names = ("statistics", "state", "basis")
     Comparison.objects.filter(pk=row.pk).update(**{name: getattr(row, name) for name in names})

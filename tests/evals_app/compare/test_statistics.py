@@ -152,4 +152,14 @@ def test_the_statistics_are_described_in_a_sentence(change, sentence):
     entry = {"pairs": 200, "difference": 0.03, "low": 0.01, "high": 0.05, "isDifferent": True}
     entry |= {"better": 18, "worse": 9, "same": 173}
 
-    assert describe_statistics({**entry, **change}, Experiment(version_number=7)) == sentence
+    assert describe_statistics({**entry, **change}, Experiment(), Experiment(version_number=7)) == sentence
+
+
+def test_the_sentence_names_the_agent_of_a_version_where_two_agents_are_compared():
+    entry = {"pairs": 20, "difference": 0.2, "low": 0.1, "high": 0.3, "isDifferent": True}
+    entry |= {"better": 12, "worse": 3, "same": 5}
+    baseline, candidate = (Experiment(target_id=key, version_number=2) for key in ("porter", "concierge"))
+
+    sentence = describe_statistics(entry, baseline, candidate)
+
+    assert sentence == "concierge v2 scores 0.20 higher (0.10 to 0.30); 12 items better, 3 worse, 5 the same."
