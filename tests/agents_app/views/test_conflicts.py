@@ -223,7 +223,7 @@ def test_a_conflict_shows_both_differences(editor, agent):
 
     html = editor.post(address(agent), mine).content.decode()
 
-    assert "Both of you changed Instructions." in html
+    assert "Changed on both sides: Instructions." in html
     assert "in one sentence" in html
     assert "warmly" in html
     assert "Your changes touch theirs in Instructions, so they cannot be merged." in html
