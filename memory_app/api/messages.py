@@ -156,13 +156,14 @@ def respond_with_saved(request: Request, reference: JSONMapping) -> HttpResponse
     caller = caller_of(request)
     caller.require_write()
     threads = writable_threads(caller, read_message_list(json_object_body(request)))
-    saved: list[WireMessage] = []
-    for thread, group in groupby(zip(threads, reference["messages"], strict=True), itemgetter(0)):
-        for keys in in_parts([key for _, key in group]):
-            stored = stored_rows(thread, keys)
-            if missing := [key for key in keys if key not in stored]:
-                raise NotFound(f"Message with id {missing[0]} not found")
-            saved += [body for key in keys for body in wire_messages(thread, stored[key])]
+    places = [*zip(threads, reference["messages"], strict=True)]
+    stored: dict[tuple[Thread, str], list[Message]] = {}
+    for thread in {*threads}:
+        for keys in in_parts([key for place, key in places if place == thread]):
+            stored |= {(thread, key): rows for key, rows in stored_rows(thread, keys).items()}
+    if missing := [key for thread, key in places if (thread, key) not in stored]:
+        raise NotFound(f"Message with id {missing[0]} not found")
+    saved = [body for thread, key in places for body in wire_messages(thread, stored[thread, key])]
     return json_response({"messages": saved} | reference["more"])
 
 

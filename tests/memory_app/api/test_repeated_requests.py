@@ -3,6 +3,8 @@
 from functools import partial
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from access_app.models import ApiKey
 from agents_app.models import IdempotencyRecord
@@ -89,6 +91,18 @@ def test_a_repeat_does_not_show_deleted_messages(caller, thread, path, body):
     Message.objects.all().delete()
 
     assert caller.post(path, body, Idempotency_Key="k").status_code == 404
+
+
+def test_a_repeat_reads_the_messages_of_each_thread_together(caller, thread, editor):
+    add_thread(editor, "u")
+    body = {"messages": [{**SAVED["messages"][0], "threadId": key} for key in "tu" * 20]}
+    first = caller.post(f"{AT}/save-messages", body, Idempotency_Key="k")
+
+    with CaptureQueriesContext(connection) as queries:
+        again = caller.post(f"{AT}/save-messages", body, Idempotency_Key="k")
+
+    assert again.body == first.body
+    assert len(queries) < 30
 
 
 def test_a_repeated_copy_has_the_messages_of_the_first_response(caller, thread):
