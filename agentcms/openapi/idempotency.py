@@ -6,7 +6,7 @@ from agentcms.openapi.operations import Operation
 from agentcms.wire.json_types import JSONObject
 
 READS = "It only reads."
-NOTHING_LEFT = "A repeat finds nothing more to stop, and has the same response."
+NOTHING_LEFT = "A repeat finds nothing more to stop. Its response is the present state."
 NOT_SUPPORTED = "It is not supported."
 
 # The POSTs that ignore the header, with the reason.
