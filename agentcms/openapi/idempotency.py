@@ -31,7 +31,7 @@ WITHOUT_KEY = {
 KEY_PARAMETER: JSONObject = {
     "name": "Idempotency-Key",
     "in": "header",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     "description": "A new text for each request. A repeat with the same text has the first response.",
 }
 
