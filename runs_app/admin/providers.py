@@ -17,10 +17,11 @@ from access_app.admin_base.lists import CheckedListMixin, WithoutBulkDeletionMix
 from agentcms.wire.canonical import canonical
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Kind, registry
+from knowledge_app.models import KnowledgeBase
 from runs_app.models import ModelProvider
 from runs_app.providers import cached_providers
 
-MAX_NAMED_AGENTS = 10
+MAX_NAMED = 10
 LOSING_FIELDS = {"key", "aliases", "is_enabled"}  # whose change may take a provider from agents
 
 
@@ -37,8 +38,18 @@ def agents_of_providers(keys: Iterable[str]) -> AgentQuerySet:
 def name_users(keys: Iterable[str]) -> tuple[list[str], int]:
     """Return the names of the first agents that use a provider by one of these IDs, and the number of the others."""
     users = agents_of_providers(keys)
-    names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED_AGENTS]]
+    names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED]]
     return names, max(users.count() - len(names), 0)
+
+
+def name_bases(keys: Iterable[str]) -> list[str]:
+    """Return the names of the first knowledge bases whose embedder is a model of a provider, and how many more."""
+    uses = Q(pk__in=[])
+    for key in keys:
+        uses |= Q(embedder__startswith=f"{key}/")
+    names = [*KnowledgeBase.objects.filter(uses).order_by("name").values_list("name", flat=True)]
+    more = len(names) - MAX_NAMED
+    return names if more <= 0 else [*names[:MAX_NAMED], f"{more} more"]
 
 
 def find_lost_keys(keys_before: set[str], row: ModelProvider) -> set[str]:
@@ -165,10 +176,11 @@ class ModelProviderAdmin(WithoutBulkDeletionMixin, LockedChangeMixin, CheckedLis
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Delete a provider, after a question that names the agents that use it."""
+        """Delete a provider, after a question that names the agents and the knowledge bases that use it."""
         row = self.get_object(request, unquote(object_id))
-        names, more = name_users((row.key, *row.aliases) if row else ())
-        context = {"used_by": names, "more_agents": more}
+        keys = (row.key, *row.aliases) if row else ()
+        names, more = name_users(keys)
+        context = {"used_by": names, "more_agents": more, "unsearchable_bases": name_bases(keys)}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     @admin.display(description="provider ID", ordering="key")

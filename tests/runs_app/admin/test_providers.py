@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from agents_app.editing.change_context import change
+from knowledge_app.models import KnowledgeBase
 from runs_app.models import ModelProvider
 from runs_app.providers import cached_providers
 from tests.factories import AgentFactory, UserFactory, member
@@ -162,7 +163,7 @@ def test_the_form_asks_for_one_key(staff, custom_provider):
     assert [label for label in labels if "key" in label.lower()] == ["API key:", "Delete the stored key"]
 
 
-def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider):
+def test_deleting_a_provider_names_the_agents_and_the_knowledge_bases_that_use_it(staff, custom_provider):
     AgentFactory(name="Porter", model={"provider": custom_provider.key, "name": "small"})
     AgentFactory(name="Other")
     AgentFactory(name="By alias", model={"provider": "internal", "name": "small"})
@@ -172,9 +173,12 @@ def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider
         rules = {"operator": "AND", "conditions": [{"field": "tier", "operator": "equals", "value": "pro"}]}
         variant = {"value": {"provider": custom_provider.key, "name": "small"}, "rules": rules}
         AgentFactory(name="Tiered").edit({"conditional": {"model": [variant]}})
+    for key, embedder in (("a", "internal/embedding"), ("b", "house/embedding"), ("c", "housekeeper/embedding")):
+        KnowledgeBase.objects.create(key=key, name=f"Base {key}", embedder=embedder)
 
     page = staff.get(reverse("admin:runs_app_modelprovider_delete", args=[custom_provider.pk])).content.decode()
 
+    assert "<strong>Knowledge bases use it</strong> and can no longer be searched: Base a, Base b.</p>" in page
     assert "<strong>Agents use it</strong> and will not answer: By alias, Porter, Released, Tiered" in page
     assert "Other" not in page.partition("Agents use it")[2].partition("</p>")[0]
     assert 'value="Delete model provider"' in page
