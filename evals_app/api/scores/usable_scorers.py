@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from django.db.models.fields.json import KeyTextTransform
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -13,17 +16,19 @@ from agents_app.models import Agent, AgentQuerySet
 from evals_app.api.scorer_representation import usable_scorer_body
 from evals_app.experiments.scoring import usable_scorers
 
+LIVE_SCORERS = KeyTextTransform("scorers", "active_version__references")  # of an agent: a list of keys as JSON
+
 
 def agents_with_scorers(user: Caller) -> AgentQuerySet:
-    """Return the agents with scorers that the user may see. Most agents have none, and are not read."""
-    return Agent.objects.for_user(user).exclude(scorers=None).exclude(scorers={})
+    """Return the agents that the user may see and whose live version has scorers. Most have none, and are not read."""
+    return Agent.objects.for_user(user).annotate(live_scorers=LIVE_SCORERS).filter(live_scorers__startswith='["')
 
 
 def agents_by_scorer(agents: AgentQuerySet) -> dict[str, list[tuple[str, str]]]:
     """Return the IDs and names of the agents of each scorer."""
     result: dict[str, list[tuple[str, str]]] = {}
-    for key, name, scorers in agents.values_list("pk", "name", "scorers"):
-        for scorer in scorers or {}:
+    for key, name, scorers in agents.values_list("pk", "name", LIVE_SCORERS):
+        for scorer in json.loads(scorers):
             result.setdefault(scorer, []).append((key, name))
     return result
 
@@ -44,5 +49,5 @@ class UsableScorerView(JSONView):
         entry = usable_scorers(request.user).get(scorer_id)
         if entry is None:
             raise NotFound(f"Scorer {scorer_id} not found.")
-        agents = agents_with_scorers(request.user).filter(scorers__has_key=scorer_id)
-        return json_response(usable_scorer_body(entry, [*agents.values_list("pk", "name")]))
+        agents = agents_by_scorer(agents_with_scorers(request.user))
+        return json_response(usable_scorer_body(entry, agents.get(scorer_id, [])))

@@ -5,6 +5,8 @@ from cachetools import TTLCache
 from django.utils import timezone
 
 from agentcms.cache import SizeLimitedCache
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
 from evals_app.api.scores.usable_scorers import agents_with_scorers
 from evals_app.scorers.cached_scorers import scorer_table
 from runs_app.models import Score
@@ -190,9 +192,13 @@ def test_agents_without_scorers_are_not_read_for_the_list_of_scorers(run):
     assert [agent.pk for agent in agents_with_scorers(member("viewer", "support"))] == ["clerk"]
 
 
-def test_a_usable_scorer_names_its_own_agents_only(publisher, run):
+def test_a_usable_scorer_names_its_own_agents_as_they_are_live(publisher, run):
     create(publisher)
     AgentFactory(id="other", owner_id="support", scorers={"exact": {}})
+    drafted = AgentFactory(id="drafted", owner_id="support")
+    with change(publish=False):
+        drafted.edit({"scorers": {"polite": {}}})
+        Agent.objects.get(pk="clerk").edit({"scorers": {}})
 
     assert publisher.get("/api/scores/scorers/polite").body["agentIds"] == ["clerk"]
 
