@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from operator import or_
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -31,7 +29,7 @@ from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for, require_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import can_be_offered, can_be_owner, managed_memberships, managed_owners
-from agentcms.db.text_conditions import MAX_SEARCH_WORDS, contains_text
+from agentcms.db.text_conditions import MAX_SEARCH_WORDS, any_contains_text, contains_text
 from agentcms.first_user import FIRST_USER_COMMAND
 from agentcms.web.dialogs import redirect_page, render_dialog
 from agentcms.web.list_state import encode_query, search_text
@@ -230,7 +228,7 @@ def member_context(request: HttpRequest, owner_id: str) -> TemplateContext:
     name = search_text(request.GET)
     columns = ("user__username", "user__first_name", "user__last_name")
     for word in name.split()[:MAX_SEARCH_WORDS]:
-        members = members.filter(reduce(or_, (contains_text(column, word) for column in columns)))
+        members = members.filter(any_contains_text(columns, word))
     query = urlencode({"owner": owner_id, "q": name} if name else {"owner": owner_id})
     return {"page": find_page(request, members), "name": name, "query": query, "place": encode_place(request)}
 

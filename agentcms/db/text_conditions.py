@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 
 from django.db import connection
 from django.db.models import Q
@@ -13,6 +16,11 @@ MAX_SEARCH_WORDS = 20  # SQLite refuses a statement with a condition for each of
 def contains_text(column: str, text: str) -> Q:
     """Return the condition for rows whose column contains a text, in upper or lower case."""
     return Q((f"{column}__icontains", text)) if like_ignores_case(text) else Q((f"{column}__iregex", re.escape(text)))
+
+
+def any_contains_text(columns: Iterable[str], text: str) -> Q:
+    """Return the condition for rows of which one column contains a text, in upper or lower case."""
+    return reduce(or_, (contains_text(column, text) for column in columns))
 
 
 def begins_with_text(column: str, text: str) -> Q:

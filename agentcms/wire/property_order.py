@@ -39,9 +39,8 @@ def _restore(value: object) -> Any:
 def _restore_member(name: str, value: object) -> Any:
     if name in VALUES:
         return value
-    if name in MAPS_OF_SCHEMAS | DEFINITIONS and isinstance(
-        value, Mapping
-    ):  # its members may have the names of keywords
+    # Members of these may have the names of keywords.
+    if name in MAPS_OF_SCHEMAS | DEFINITIONS and isinstance(value, Mapping):
         return {key: _restore(schema) for key, schema in value.items()}
     return _restore(value)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from functools import reduce
-from operator import or_
 from typing import ClassVar, Self
 
 from django.conf import settings
@@ -14,7 +12,7 @@ from django.db.models import Case, OuterRef, Q, Subquery, When
 from django.utils import timezone
 
 from access_app.caller import Caller
-from agentcms.db.text_conditions import contains_text
+from agentcms.db.text_conditions import any_contains_text
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject, JSONValue
 from agents_app.models import Agent
@@ -42,7 +40,7 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
     def with_text(self, text: str) -> Self:
         """Filter to the experiments whose name, target or dataset contains a text, after `with_target_names`."""
         columns = ("name", "target_name", "target_id", "dataset__name")
-        return self.filter(reduce(or_, (contains_text(column, text) for column in columns)))
+        return self.filter(any_contains_text(columns, text))
 
 
 class Experiment(models.Model):

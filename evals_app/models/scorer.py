@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import ClassVar, Self
 
 from django.core.validators import RegexValidator
@@ -11,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from access_app.owned_rows import OwnedQuerySet
-from agentcms.db.text_conditions import contains_text
+from agentcms.db.text_conditions import any_contains_text
 from agentcms.ids import uuid7
 from agentcms.wire.json_types import JSONObject
 
@@ -22,11 +20,14 @@ class ScorerQuerySet(OwnedQuerySet["Scorer"]):
     def with_text(self, text: str) -> Self:
         """Filter to the scorers whose ID, or name in the live version or the draft, contains a text."""
         columns = ("id", "live__snapshot__name", "head__snapshot__name")
-        return self.filter(reduce(or_, (contains_text(column, text) for column in columns)))
+        return self.filter(any_contains_text(columns, text))
 
 
 class Scorer(models.Model):
-    """A scorer. Its configuration is in its versions: live scores answers, and a change starts from head."""
+    """A scorer. Its configuration is in its versions: live scores answers.
+
+    A draft starts from head, and what is published starts from live.
+    """
 
     id = models.CharField(
         "ID",

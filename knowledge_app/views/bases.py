@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from access_app.role import Role
 from agentcms.db.locks import reserve_new_key
-from agentcms.db.text_conditions import contains_text
+from agentcms.db.text_conditions import any_contains_text, contains_text
 from agentcms.errors import ApiError, Conflict, NotFound
 from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.list_state import encode_query, search_text
@@ -50,7 +50,7 @@ def base_list(request: HttpRequest) -> HttpResponse:
         failed_count=Count("documents", filter=failed),
     )
     if search := search_text(request.GET):
-        rows = rows.filter(contains_text("name", search) | contains_text("key", search))
+        rows = rows.filter(any_contains_text(("name", "key"), search))
     # Django leaves out the order of the model in a query that groups.
     rows = rows.order_by("name", "key")
     context = {

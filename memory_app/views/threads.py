@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -20,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from access_app.permissions import owner_ids_for
 from access_app.role import Role
 from agentcms.api.renderers import encode_json
-from agentcms.db.text_conditions import contains_text
+from agentcms.db.text_conditions import any_contains_text
 from agentcms.ids import parse_whole_number
 from agentcms.web.dialogs import redirect_page, render_dialog, replaced_reason, row_stamp
 from agentcms.web.downloads import file_response
@@ -101,7 +100,7 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
         threads = threads.filter(Q(realm=own_realm(request)) | Q(pk__in=joined))
     if search:
         columns = ("title", "key", "resource_key")
-        threads = threads.filter(reduce(or_, (contains_text(column, search) for column in columns)))
+        threads = threads.filter(any_contains_text(columns, search))
     return threads
 
 

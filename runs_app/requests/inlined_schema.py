@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcms.wire.json_types import JSONMapping, JSONObject
-from agentcms.wire.property_order import MAPS_OF_SCHEMAS, VALUES
-from runs_app.requests.tool_schemas import DEFINITIONS, find_target
+from agentcms.wire.property_order import DEFINITIONS, MAPS_OF_SCHEMAS, VALUES
+from runs_app.requests.tool_schemas import find_target
 
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
 

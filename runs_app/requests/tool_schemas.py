@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 from agentcms.wire.json_types import JSONMapping
 from agentcms.wire.names import join_path
+from agentcms.wire.property_order import DEFINITIONS
 from agents_app.configuration.schema import ConfigError, Issue
 
 MAX_SCHEMAS_LENGTH = 256 * 1024  # characters of JSON of all tools of a call, with every $ref replaced
 MAX_SCHEMA_DEPTH = 100  # levels, with every $ref replaced
-DEFINITIONS = ("$defs", "definitions")
 
 TOO_LARGE_MESSAGE = (
     f"With this tool, the schemas of all tools have more than {MAX_SCHEMAS_LENGTH // 1024} KB or {MAX_SCHEMA_DEPTH} "
