@@ -9,26 +9,19 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.wire.json_types import JSONObject, JSONValue
-from agents_app.models import Agent
-from memory_app.api.lookups import NOT_GIVEN, agent_of_query, thread_of_query
-from memory_app.observational.limits import observational_options, observational_options_of_agent
+from memory_app.api.lookups import NOT_GIVEN, agent_of_query, memory_of_query, thread_of_query
+from memory_app.observational.limits import observational_options
 from memory_app.observational.records import config_of, observation_status
 
 DEFAULT_LAST_MESSAGES = 20  # of the registered memory
 DEFAULT_LAST_MESSAGES_OF_OPTIONS = 10
 
 
-def memory_of(agent: Agent | None) -> JSONValue:
-    """Return the memory of the live version of an agent, or None."""
-    version = agent.active_version if agent else None
-    return version.snapshot.get("memory") if version else None
-
-
 class MemoryConfigView(JSONView):
     """The memory of an agent. It is null for an agent without memory."""
 
     def get(self, request: Request) -> HttpResponse:
-        memory = memory_of(agent_of_query(request))
+        memory = memory_of_query(request, agent_of_query(request))
         if memory is None:
             return json_response({"config": None})
         if isinstance(memory, str):
@@ -44,15 +37,14 @@ class MemoryStatusView(JSONView):
     """The state of the memory of an agent."""
 
     def get(self, request: Request) -> HttpResponse:
-        agent = agent_of_query(request)
-        body = {"result": memory_of(agent) is not None, "memoryType": "local"}
-        return json_response({**body, "observationalMemory": status_of(request, agent)})
+        memory = memory_of_query(request, agent_of_query(request))
+        body = {"result": memory is not None, "memoryType": "local"}
+        return json_response({**body, "observationalMemory": status_of(request, memory)})
 
 
-def status_of(request: Request, agent: Agent | None) -> JSONObject:
+def status_of(request: Request, memory: JSONValue) -> JSONObject:
     """Return the state of the observations of the thread that a query names, or of none."""
-    options = observational_options_of_agent(agent)
     with QueryParams(request) as query:
         key = query.text("threadId") or ""
     thread = thread_of_query(request) if key not in NOT_GIVEN else None
-    return observation_status(thread, options)
+    return observation_status(thread, observational_options(memory))

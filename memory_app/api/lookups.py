@@ -8,14 +8,16 @@ from rest_framework.request import Request
 
 from agentcms.api.query_params import QueryParams
 from agentcms.errors import ApiError, BadRequest, NotFound
-from agentcms.wire.json_types import JSONMapping, JSONObject
-from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
+from agentcms.wire.validation import NOT_AN_OBJECT_MESSAGE, JSONFault
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from memory_app.history.threads import THREAD_KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
 from memory_app.models import Thread
 from memory_app.observational.limits import THREAD_REQUIRED, THREAD_REQUIRED_MESSAGE
 from memory_app.realms import RESOURCE_MESSAGE, MemoryCaller, is_resource_key, memory_caller
+from runs_app.requests.facts import memory_for_caller
+from runs_app.requests.request_context import parse_request_context
 
 NOT_GIVEN = ("", "undefined", "null")  # as the published client writes a parameter that it does not have
 MAX_METADATA_KB = 16
@@ -101,6 +103,17 @@ def visible_agent_of(request: Request, thread: Thread | None) -> Agent | None:
     """
     agents = Agent.objects.for_user(request.user).select_related("active_version")
     return agents.filter(pk=thread.agent_id).first() if thread and thread.agent_id else None
+
+
+def memory_of_query(request: Request, agent: Agent | None) -> JSONValue:
+    """Return the memory that an agent has for the caller and the request context of a query, or None."""
+    claims: JSONObject = {}
+    with QueryParams(request) as query:
+        try:
+            claims = parse_request_context({}, query.request_contexts).values
+        except ConfigError as error:
+            query.faults += [JSONFault(issue.field, issue.message) for issue in error.issues]
+    return memory_for_caller(agent, request.user, claims)
 
 
 class BodyFields:

@@ -22,6 +22,7 @@ from memory_app.api.lookups import (
     agent_of_query,
     caller_of,
     get_visible_agent,
+    memory_of_query,
     thread_of_query,
     visible_agent_of,
 )
@@ -31,7 +32,7 @@ from memory_app.models import Thread
 from memory_app.observational.limits import (
     THREAD_REQUIRED,
     THREAD_REQUIRED_MESSAGE,
-    observational_options_of_agent,
+    observational_options,
 )
 from memory_app.observational.records import (
     earlier_generations,
@@ -88,7 +89,7 @@ class BufferStatusView(JSONView):
 
 def observed_options(request: Request, agent: Agent | None, thread: Thread) -> ObservationalOptions | None:
     """Return the options of the agent of a request, or of the agent of the thread."""
-    return observational_options_of_agent(agent or visible_agent_of(request, thread))
+    return observational_options(memory_of_query(request, agent or visible_agent_of(request, thread)))
 
 
 def wait_until_observed(thread: Thread) -> None:

@@ -20,12 +20,19 @@ from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.search.tokenizer import find_words
-from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource, visible_agent_of
+from memory_app.api.lookups import (
+    NOT_GIVEN,
+    agent_of_query,
+    caller_of,
+    memory_of_query,
+    read_resource,
+    visible_agent_of,
+)
 from memory_app.history.threads import get_thread
 from memory_app.history.wire_messages import wire_role
 from memory_app.models import Message, Resource, Thread
 from memory_app.realms import MemoryCaller
-from memory_app.recall.options import RecallSettings, recall_of_agent
+from memory_app.recall.options import RecallSettings, recall_options
 from memory_app.recall.search import (
     RecalledMessage,
     embed_question,
@@ -58,7 +65,8 @@ class SearchMemoryView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         caller, query = caller_of(request), read_query(request)
         thread = get_thread(caller, query.thread, query.resource) if query.thread else None
-        options = recall_of_agent(agent_of_query(request) or visible_agent_of(request, thread))
+        agent = agent_of_query(request) or visible_agent_of(request, thread)
+        options = recall_options(memory_of_query(request, agent))
         resource = query.resource
         if thread is None:
             # A search needs a resource, unlike a list of the whole realm: the method for writing raises without one.

@@ -18,13 +18,20 @@ from agents_app.api.idempotency import idempotent_if
 from agents_app.api.strict_requests import warning_payloads
 from agents_app.configuration.memory.options import WorkingMemoryOptions
 from agents_app.configuration.schema import ConfigError, validate_fields
-from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query, visible_agent_of
+from memory_app.api.lookups import (
+    BodyFields,
+    agent_of_query,
+    caller_of,
+    memory_of_query,
+    resource_of_query,
+    visible_agent_of,
+)
 from memory_app.api.strict_requests import checking_body
 from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found
 from memory_app.models import Resource, Thread
 from memory_app.realms import MemoryCaller
 from memory_app.working import values
-from memory_app.working.options import working_options_of
+from memory_app.working.options import working_options
 from memory_app.working.values import Holder, Origin, WorkingMemory
 
 EMPTY = WorkingMemory(None, 0)
@@ -110,7 +117,7 @@ def reject_foreign_resource(caller: MemoryCaller, thread: Thread) -> None:
 def options_of(request: Request, thread: Thread | None) -> WorkingMemoryOptions:
     """Return the options of the agent of the query, else of the thread's agent, else the defaults."""
     agent = agent_of_query(request) or visible_agent_of(request, thread)
-    return working_options_of(agent) or WorkingMemoryOptions()
+    return working_options(memory_of_query(request, agent)) or WorkingMemoryOptions()
 
 
 def with_requested(request: Request, options: WorkingMemoryOptions) -> WorkingMemoryOptions:

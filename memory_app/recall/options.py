@@ -66,9 +66,3 @@ def memories_of(agent: Agent) -> list[JSONValue]:
     snapshot = agent.active_version.snapshot if agent.active_version else {}
     variants = (snapshot.get(CONDITIONAL) or {}).get("memory") or []
     return [snapshot.get("memory"), *(variant["value"] for variant in variants)]
-
-
-def recall_of_agent(agent: Agent | None) -> RecallSettings | None:
-    """Return the options of the live version of an agent, or None."""
-    version = agent.active_version if agent else None
-    return recall_options(version.snapshot.get("memory")) if version else None

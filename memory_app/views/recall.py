@@ -7,18 +7,20 @@ from django.http import HttpRequest
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from agentcms.web.template_context import TemplateContext
 from memory_app.models import Message, Thread
-from memory_app.recall.options import RecallSettings, recall_of_agent
+from memory_app.recall.options import RecallSettings, recall_options
 from memory_app.recall.recalled_messages import RecallScope, excerpt_of_part, message_author
 from memory_app.recall.search import embed_question, recall_messages
 from memory_app.recall.surroundings import head_number_of
 from memory_app.views.links import message_url
+from runs_app.requests.facts import memory_for_caller
 
 MAX_QUESTION_LENGTH = 2000
 
 
 def recall_context(request: HttpRequest, thread: Thread) -> TemplateContext:
     """Return the context of the form: the question, the messages that it recalls, and an error of the embedder."""
-    options, question = recall_of_agent(thread.agent), request.GET.get("recall", "").strip()[:MAX_QUESTION_LENGTH]
+    options = recall_options(memory_for_caller(thread.agent, request.user))
+    question = request.GET.get("recall", "").strip()[:MAX_QUESTION_LENGTH]
     context: TemplateContext = {"recall_options": options, "question": question}
     if options is None or not question:
         return context

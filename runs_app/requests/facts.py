@@ -6,15 +6,17 @@ They come from the credentials. What a caller says in the request context are cl
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from access_app.caller import Caller
 from access_app.permissions import role_for
-from agentcms.wire.json_types import JSONMapping, JSONObject
+from agentcms.wire.json_types import JSONMapping, JSONObject, JSONValue
 from agents_app.configuration.knowledge import KNOWLEDGE, fact_names
 from agents_app.configuration.variables import find_placeholders
 from agents_app.configuration.variants import CONDITIONAL, apply_variants, choose_variants
+from agents_app.models import Agent
 from runs_app.building.memory_parameters import memory_takes_context
-from runs_app.resolution import ResolvedAgent
+from runs_app.resolution import ResolvedAgent, Target
 
 FACTS = "facts"  # in the input of a run
 VARIANTS = "variants"  # in the input of a run: the indexes of the chosen ones, by field
@@ -65,3 +67,14 @@ def adapt_to_caller(
     facts = {**find_facts(user, agent), **tried}
     agent = with_variants(agent, facts, dict(claims))
     return agent, context_input(agent, facts)
+
+
+def memory_for_caller(agent: Agent | None, user: Caller, claims: JSONMapping = MappingProxyType({})) -> JSONValue:
+    """Return the memory of the live version of an agent that a run of a caller has, or None."""
+    if agent is None or agent.active_version is None:
+        return None
+    resolved = ResolvedAgent.from_version(agent, Target.LIVE, agent.active_version)
+    if resolved.configuration.get(CONDITIONAL):
+        resolved = with_variants(resolved, find_facts(user, resolved), dict(claims))
+    memory: JSONValue = resolved.configuration.get("memory")
+    return memory

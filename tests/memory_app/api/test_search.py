@@ -1,6 +1,7 @@
 """Search in conversations by meaning, and by words where the agent has no semantic recall."""
 
 import json
+from base64 import b64encode
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from agentcms.vectors import EmbedderFailed
 from jobs_app import runner
 from memory_app.recall.indexing import INDEX_MESSAGES
 from tests.api_client import Caller
-from tests.factories import api_key, member
+from tests.factories import AgentFactory, api_key, member
 from tests.memory_app.conftest import add_thread, recalling_agent
 from tests.page_client import browser
 
@@ -188,3 +189,29 @@ def test_a_thread_of_an_agent_without_recall_has_no_form(editor, agent):
     add_thread(editor, texts=TEXTS, agent=agent, agent_key=agent.pk)
 
     assert "What would it recall?" not in browser(editor).get("/threads/t").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "claims"),
+    [("roles", "editor", {}), ("tier", "pro", {"tier": "pro"})],
+    ids=["a fact", "a claim"],
+)
+def test_a_search_has_the_memory_of_a_run_with_the_same_request_context(caller, editor, thread, field, value, claims):
+    rules = {"operator": "AND", "conditions": [{"field": field, "operator": "contains", "value": value}]}
+    recalling = {"options": {"lastMessages": 7, "semanticRecall": {"topK": 1}}}
+    tiered = AgentFactory(
+        id="tiered", conditional={"memory": [{"value": recalling, "rules": rules}]}, context_keys=["tier"]
+    )
+    thread.agent = tiered
+    thread.save()
+    context = f"&requestContext={b64encode(json.dumps(claims).encode()).decode()}"
+
+    body = search(caller, threadId="t", requestContext=context.partition("=")[2])
+    config = caller.get(f"/api/memory/config?agentId=tiered{context}").body["config"]
+    page = browser(editor).get(f"/threads/t?recall={QUESTION}").context
+
+    assert (body["searchType"], config and config["lastMessages"]) == ("semantic", 7)
+    assert caller.get(f"/api/memory/status?agentId=tiered{context}").body["result"]
+    assert bool(page["recall_options"]) is not bool(claims)  # a page has no claims
+    assert search(Caller(api_key(member("viewer"))), resourceId="alice", agentId="tiered")["searchType"] == "text"
+    assert caller.get(f"/api/memory/config?agentId=tiered&requestContext={'A' * 9000}").status_code == 400
