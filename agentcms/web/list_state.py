@@ -50,6 +50,12 @@ class ListState:
         return f"?{query.urlencode()}"
 
     @property
+    def other_params(self) -> list[tuple[str, str]]:
+        """The parameters that a form with the ID of an agent sends again. A version is one of another agent."""
+        lists = ((name, values) for name, values in self.params.lists() if name not in ("agent", "page", "version"))
+        return [(name, value) for name, values in lists for value in values]
+
+    @property
     def query(self) -> str:
         """The query string without a page, for links of the pagination."""
         return self.url()[1:]

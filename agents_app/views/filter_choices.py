@@ -25,11 +25,17 @@ class Choice(NamedTuple):
 
 
 class FilterField(NamedTuple):
-    """A selection field of the panel."""
+    """A selection field of the panel. If there are too many values to offer all, a value is typed."""
 
     name: str
     label: str
     choices: list[Choice]
+    selected: str = ""
+    total: int = 0
+
+    @property
+    def is_typed(self) -> bool:
+        return self.total > MAX_CHOICES
 
 
 def filter_fields(listing: AgentListState, owners: Sequence[str]) -> list[FilterField]:
@@ -53,10 +59,12 @@ def build_filter_field(
     name: str, label: str, selected: str, choices: Iterable[tuple[str, str]], any_value: str = ""
 ) -> FilterField:
     """Return a field with the choice of any value, and the selected value even if no agent has it."""
-    values = {any_value: "Any"} | {value: text for text, value in [*choices][:MAX_CHOICES]}
+    options = [*choices]
+    values = {any_value: "Any"} | {value: text for text, value in options[:MAX_CHOICES]}
     # A link may name a value that no agent has any more. Without it, the select would show another one.
     values.setdefault(selected, selected)
-    return FilterField(name, label, [Choice(value, text, value == selected) for value, text in values.items()])
+    rows = [Choice(value, text, value == selected) for value, text in values.items()]
+    return FilterField(name, label, rows, selected, len(options))
 
 
 def model_choices(agents: AgentQuerySet) -> Iterator[tuple[str, str]]:

@@ -73,6 +73,7 @@ def thread_list(request: HttpRequest) -> HttpResponse:
         "agent_id": agent_id,
         "search": search,
         "agents": published_agents(request, agent_id),
+        "max_agents": MAX_AGENT_CHOICES,
         "can_choose_agent": partial(can_choose_agent, request),  # for an empty list only
         "query": urlencode({name: value for name, value in (("agent", agent_id), ("q", search)) if value}),
     }
@@ -107,13 +108,13 @@ def find_threads(request: HttpRequest, agent_id: str, search: str) -> QuerySet[T
 def published_agents(request: HttpRequest, agent_id: str) -> list[tuple[str, str]]:
     """Return the agents with threads whose conversations the user may read as a publisher, as ID and name.
 
-    Of many agents, these are the first by name, and the chosen one.
+    Of many agents, these are the first by name, one more than the page offers, and the chosen one.
     """
     agents = Agent.objects.for_user(request.user).filter(Exists(Thread.objects.filter(agent=OuterRef("pk"))))
     if not request.user.is_superuser:
         agents = agents.filter(owner_id__in=owner_ids_for(request.user, Role.PUBLISHER))
     rows = agents.order_by("name", "pk").values_list("pk", "name")
-    first = dict(rows[:MAX_AGENT_CHOICES])
+    first = dict(rows[: MAX_AGENT_CHOICES + 1])
     # A list that shows another choice than its own would change it with the next search.
     if agent_id and agent_id not in first:
         first.update(rows.filter(pk=agent_id))

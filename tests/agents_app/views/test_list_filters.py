@@ -15,6 +15,7 @@ from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
 from agents_app.search.filters import AgentFilters
+from agents_app.views import filter_choices
 from agents_app.views.list_filters import SORTS, AgentListState
 from tests.factories import AgentFactory, MembershipFactory, member
 from tests.page_client import browser
@@ -125,6 +126,18 @@ def test_the_list_is_filtered_by_the_date_of_the_last_change(viewer):
 @pytest.mark.parametrize("day", ["2026-02-31", "nonsense", "9999-12-31", "0001-01-01", "2026-13-01", "\0"])
 def test_an_invalid_date_is_ignored(viewer, agent, day):
     assert names(viewer.get(LIST, {"from": day, "to": day, "updated": day})) == ["Concierge"]
+
+
+def test_a_filter_with_too_many_values_is_typed(viewer, monkeypatch):
+    monkeypatch.setattr(filter_choices, "MAX_CHOICES", 1)
+    AgentFactory(name="One", tools=["calculator", "zip"])
+
+    page = viewer.get(LIST, {"panel": "filters", "tool": "zip"}).content.decode()
+
+    assert '<input name="tool" id="filter-tool" value="zip" list="choices-tool"' in page
+    assert '<option value="calculator">' in page
+    assert "There are 2. Type one that is not offered." in page
+    assert '<select name="author"' in page
 
 
 def test_tags_are_links_and_filters(viewer):

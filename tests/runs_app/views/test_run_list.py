@@ -89,9 +89,13 @@ def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
     offers = dict(editor.get(f"{LIST}?agent={agent.pk}").context["available_filters"])
 
     assert offers["Version"] == [("v2", f"?agent={agent.pk}&version=2")]
-    every = dict(editor.get(LIST).context["available_filters"])
+    page = editor.get(f"{LIST}?by=me&version=2")
+    every = dict(page.context["available_filters"])
+    assert '<input type="hidden" name="by" value="me">' in page.content.decode()
+    assert 'aria-label="ID of another agent"' in page.content.decode()
+    assert 'name="version"' not in page.content.decode()
     assert "Version" not in every
-    assert every["Agent"] == [(agent.name, f"?agent={agent.pk}")]
+    assert every["Agent"] == [(agent.name, f"?by=me&version=2&agent={agent.pk}")]
 
 
 def test_runs_without_a_version_offer_none(editor, ann, agent):
