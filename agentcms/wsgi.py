@@ -13,8 +13,9 @@ from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from agentcms.middleware.wsgi_addresses import unmap_addresses
 from agentcms.middleware.wsgi_charset import require_utf8
+from agentcms.middleware.wsgi_media_types import lower_media_types
 
-application = unmap_addresses(require_utf8(get_wsgi_application()))
+application = unmap_addresses(lower_media_types(require_utf8(get_wsgi_application())))
 
 if settings.TRUSTED_PROXIES:
     # Otherwise all users behind a proxy share one address, and one of them could use up the sign-in attempts of all.

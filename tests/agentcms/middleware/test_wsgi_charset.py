@@ -30,9 +30,12 @@ def test_a_form_in_another_charset_is_refused(http, kind):
 @pytest.mark.parametrize("kind", FORMS)
 def test_a_form_in_utf_8_is_accepted(http, kind):
     for charset in ("utf-8", "UTF8"):
-        answer = http.post("/sign-in", content=FORMS[kind], headers={"Content-Type": f"{kind}; charset={charset}"})
+        # The name of a media type is case-insensitive.
+        for media_type in (kind, kind.replace("form", "Form")):
+            headers = {"Content-Type": f"{media_type}; charset={charset}", "Accept": "Text/HTML"}
+            answer = http.post("/sign-in", content=FORMS[kind], headers=headers)
 
-        assert answer.status_code == 403  # it has no CSRF token
+            assert answer.status_code == 403  # it has no CSRF token
 
 
 def test_a_form_with_the_cookie_of_a_page_is_read_in_utf_8(http):
