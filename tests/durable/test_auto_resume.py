@@ -1,6 +1,5 @@
-"""Messages that answer the tool that waits in their conversation."""
+"""Messages that answer the tool that waits in their conversation, over each engine."""
 
-import asyncio
 import json
 
 import pytest
@@ -11,11 +10,9 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from agents_app.registry import Entry, Kind, registry, tool
 from runs_app.approvals import auto_resume
 from runs_app.building import answer_reader
-from runs_app.building.answer_reader import read_reply
 from runs_app.calling import current
 from runs_app.models import AgentRun, PendingCall
 from runs_app.providers import cached_providers
-from runs_app.providers.demo_reader import read_data
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 
@@ -223,25 +220,6 @@ def test_a_call_that_waits_for_approval_is_never_resumed(editor):
     assert PendingCall.objects.get().is_open
 
 
-def test_the_model_that_reads_an_answer_gets_a_schema_without_references():
-    """The library only replaces those to `$defs`."""
-    seen = []
-
-    async def answer(messages, info):
-        seen.extend(tool.parameters_json_schema["properties"] for tool in info.output_tools if tool.name == "answer")
-        yield {0: DeltaToolCall("no_answer", "{}")}
-
-    schema = {
-        "type": "object",
-        "properties": {"size": {"$ref": "#/definitions/size"}},
-        "definitions": {"size": {"enum": ["S", "L"]}},
-    }
-    model = FunctionModel(stream_function=answer)
-
-    assert asyncio.run(read_reply(model, "shirts", "Which size?", schema, "Hello")) is None
-    assert seen == [{"size": {"enum": ["S", "L"]}}]
-
-
 @pytest.mark.parametrize(
     ("message", "day"), [("On Wednesday, please", "Wednesday"), ("friday", "Friday"), ("tell me a joke", None)]
 )
@@ -256,23 +234,3 @@ def test_the_demo_model_reads_the_choice_that_a_message_names(editor, clerk, mes
     assert (answer["runId"] == waiting["runId"]) == (day is not None)
     assert day is None or f"delivered on {day}" in answer["text"]
     assert AgentRun.objects.get(pk=waiting["runId"]).status == ("suspended" if day is None else "succeeded")
-
-
-@pytest.mark.parametrize(
-    ("schema", "text", "value"),
-    [
-        ({"type": "boolean"}, "Yes, confirmed", True),
-        ({"type": "boolean"}, "No.", False),
-        ({"type": "boolean"}, "tell me a joke", None),
-        ({"type": "integer"}, "Make it 12", 12),
-        ({"type": "number"}, "a few", None),
-        ({"enum": [1, 2]}, "number 2", 2),
-        ({"type": "string"}, "Size M", "Size M"),
-        ({"enum": 5}, "5", None),
-    ],
-)
-@pytest.mark.parametrize("required", [["it"], []])
-def test_the_demo_model_reads_values_of_each_type(schema, text, value, required):
-    data = read_data({"type": "object", "properties": {"it": schema}, "required": required}, text)
-
-    assert data == (None if value is None else {"it": value})
