@@ -14,6 +14,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName, find_unknown_below, find_unknown_names, wire_names
+from agents_app.configuration.row_issues import RowCheck, adding_issues_of_row
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues, validate_fields
 from agents_app.configuration.unknown_in_config import find_unknown_in_config
 
@@ -116,14 +117,22 @@ def check_names(request: Request, body: JSONMapping, *, parameters: Sequence[str
 
 
 def read_named_fields(
-    request: Request, body: JSONObject, model: type[BaseModel], *, silent: Collection[str] = ()
+    request: Request,
+    body: JSONObject,
+    model: type[BaseModel],
+    *,
+    silent: Collection[str] = (),
+    check: RowCheck = lambda fields: [],
 ) -> tuple[JSONObject, Sequence[UnknownName]]:
     """Return the fields of a model in a body, and the unknown names of the request, also in the objects of the body.
 
-    Raise BadRequest and ConfigError.
+    `check` finds what a row refuses in the fields that are valid, if others are not. Raise BadRequest and ConfigError.
     """
     inside = find_unknown_below(model, body)
-    with checking_names(request, body, model, silent=silent, inside=inside) as names:
+    with (
+        checking_names(request, body, model, silent=silent, inside=inside) as names,
+        adding_issues_of_row(model, body, check),
+    ):
         fields = validate_fields(model, body)
     return fields, names.unknown
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Count
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.permissions import SHARED_OWNER, has_role_everywhere, owner_ids_for, require_role
+from access_app.permissions import SHARED_OWNER, has_role_everywhere, has_role_somewhere, owner_ids_for, require_role
 from access_app.role import Role
 from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
@@ -24,10 +25,12 @@ from agents_app.api.idempotency import idempotent, idempotent_while
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import deletion_message
 from agents_app.api.strict_requests import read_named_fields, warning_payloads
+from agents_app.configuration.row_issues import reject_issues
+from agents_app.configuration.schema import Issue
 from jobs_app.api.representation import job_response
 from knowledge_app.api.lookups import check_visible_base, get_base
 from knowledge_app.api.representation import base_body, hit_body
-from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody, apply_base, reject_fixed
+from knowledge_app.api.schemas import BASE_CHANGE, KnowledgeBaseBody, SearchBody, apply_base, base_issues
 from knowledge_app.indexing.jobs import enqueue_reindexing
 from knowledge_app.indexing.rebuild import create_live_index
 from knowledge_app.models import Chunk, Document, KnowledgeBase
@@ -57,17 +60,24 @@ class BasesView(JSONView):
     @idempotent
     def post(self, request: Request) -> HttpResponse:
         body = json_object_body(request)
-        fields, unknown = read_named_fields(request, body, KnowledgeBaseBody, silent=READ_ONLY_BASE_KEYS)
+        fields, unknown = read_named_fields(
+            request, body, KnowledgeBaseBody, silent=READ_ONLY_BASE_KEYS, check=partial(new_base_issues, request)
+        )
         base = KnowledgeBase(owner_id=owner_of_new(request, fields.pop("owner_id", None)))
         require_role(request.user, Role.PUBLISHER, base.owner_id)
         note_required_role(Role.PUBLISHER, base.owner_id)
         with transaction.atomic():
             reserve_new_key(KnowledgeBase, fields["id"])
             require_base_quota(base.owner_id)
-            apply_base(base, fields)
+            reject_issues(apply_base(base, fields))
             base.save()
             create_live_index(base)
         return json_response(base_bodies([base])[0] | warning_payloads(unknown), 201)
+
+
+def new_base_issues(request: Request, fields: JSONObject) -> list[Issue]:
+    """Return what is wrong with a new base that has these fields, for those who may create one."""
+    return apply_base(KnowledgeBase(), fields) if has_role_somewhere(request.user, Role.PUBLISHER) else []
 
 
 def owner_of_new(request: Request, owner_id: str | None) -> str:
@@ -100,12 +110,12 @@ class BaseView(JSONView):
     def patch(self, request: Request, base_id: str) -> HttpResponse:
         base = get_base(request, base_id, Role.PUBLISHER)
         body = json_object_body(request)
-        fields, unknown = read_named_fields(request, body, BASE_CHANGE, silent=READ_ONLY_BASE_KEYS)
-        reject_fixed(fields, base)
+        check = partial(base_issues, base)
+        fields, unknown = read_named_fields(request, body, BASE_CHANGE, silent=READ_ONLY_BASE_KEYS, check=check)
         with transaction.atomic():
             # Read again: `save()` writes all columns, and a job may have replaced the index meanwhile.
             base = KnowledgeBase.objects.get_locked(base.pk)
-            apply_base(base, fields)
+            reject_issues(base_issues(base, fields))
             base.save()
             if base.is_outdated:
                 enqueue_reindexing(base, request.user)

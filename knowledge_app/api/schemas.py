@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, Field
 
-from agentcms.errors import BadRequest
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
 from agents_app.configuration.fields.types import Name, OwnerId
-from agents_app.configuration.schema import WIRE_CONFIG, as_partial
+from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.retrieval import MAX_QUERY_LENGTH, MAX_TOP_K
 
@@ -98,19 +97,21 @@ class VectorQueryBody(BaseModel):
 BASE_CHANGE = as_partial(KnowledgeBaseBody)
 
 
-def reject_fixed(fields: JSONObject, base: KnowledgeBase) -> None:
-    """Remove the ID and the owner from the fields of a change. Raise BadRequest for other ones."""
+def remove_fixed(fields: JSONObject, base: KnowledgeBase) -> list[Issue]:
+    """Remove the ID and the owner from the fields of a change. Return what is wrong with other ones."""
     fixed = {"id": base.key, "owner_id": base.owner_id}
     message = "This cannot be changed. Create another knowledge base."
     # Null is the default of the owner, which is a blank text.
-    if issues := [
-        (to_wire(name), message) for name, value in fixed.items() if (fields.pop(name, value) or "") != value
-    ]:
-        raise BadRequest("request body", issues)
+    return [Issue(to_wire(name), message) for name, value in fixed.items() if (fields.pop(name, value) or "") != value]
 
 
-def apply_base(base: KnowledgeBase, fields: JSONObject) -> None:
-    """Set the fields of a body on a base and validate it. Raise BadRequest."""
+def base_issues(base: KnowledgeBase, fields: JSONObject) -> list[Issue]:
+    """Set the fields of a change on a base. Return what is wrong with it."""
+    return [*remove_fixed(fields, base), *apply_base(base, fields)]
+
+
+def apply_base(base: KnowledgeBase, fields: JSONObject) -> list[Issue]:
+    """Set the fields of a body on a base. Return what is wrong with it."""
     empty = KnowledgeBase()
     for name, value in fields.items():
         column = "key" if name == "id" else name
@@ -120,5 +121,5 @@ def apply_base(base: KnowledgeBase, fields: JSONObject) -> None:
         base.full_clean()
     except ValidationError as error:
         items = error.message_dict.items()
-        issues = [("id" if name == "key" else to_wire(name), text) for name, texts in items for text in texts]
-        raise BadRequest("request body", issues) from None
+        return [Issue("id" if name == "key" else to_wire(name), text) for name, texts in items for text in texts]
+    return []

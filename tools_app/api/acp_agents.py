@@ -23,9 +23,8 @@ from tools_app.api.acp_lookups import get_acp_agent, lock_acp_agent, require_sup
 from tools_app.api.acp_schemas import (
     ACP_AGENT_CHANGE,
     AcpAgentBody,
-    apply_acp_agent,
+    change_acp_agent,
     read_acp_agent,
-    reject_other_id,
 )
 from tools_app.api.representation import acp_agent_body, record_etag
 from tools_app.api.responses import acp_agent_response
@@ -57,7 +56,7 @@ class AcpAgentsView(JSONView):
         row = AcpAgent(key=fields["id"])
         with transaction.atomic():
             reserve_new_key(AcpAgent, row.key)
-            apply_acp_agent(row, fields)
+            change_acp_agent(row, fields)
             row.save()
         return acp_agent_response(row, 201, unknown)
 
@@ -74,9 +73,8 @@ class AcpAgentView(JSONView):
     def patch(self, request: Request, acp_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_acp_agent(request, acp_id)
-            fields, unknown = read_acp_agent(request, ACP_AGENT_CHANGE)
-            reject_other_id(fields, row)
-            apply_acp_agent(row, fields)
+            fields, unknown = read_acp_agent(request, ACP_AGENT_CHANGE, row)
+            change_acp_agent(row, fields)
             row.save()
         return acp_agent_response(row, unknown=unknown)
 

@@ -10,12 +10,13 @@ from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
 from agentcms.api.parsers import json_object_body
-from agentcms.errors import BadRequest, Unprocessable
+from agentcms.errors import Unprocessable
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.strict_requests import read_named_fields
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name
+from agents_app.configuration.row_issues import reject_issues
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial
 from tools_app.acp.limits import Limits
 from tools_app.models import AcpAgent
@@ -70,20 +71,25 @@ ACP_AGENT_CHANGE = as_partial(AcpAgentBody)
 READ_ONLY_ACP_KEYS = ("versionNumber", "createdAt", "updatedAt", "warnings")
 
 
-def read_acp_agent(request: Request, model: type[BaseModel]) -> tuple[JSONObject, Sequence[UnknownName]]:
-    """Return the fields of a body, and the unknown names of the request.
+def read_acp_agent(
+    request: Request, model: type[BaseModel], row: AcpAgent | None = None
+) -> tuple[JSONObject, Sequence[UnknownName]]:
+    """Return the fields of a body, and the unknown names of the request. `row` is the agent that it changes.
 
     Raise BadRequest, ConfigError and Unprocessable.
     """
     body = json_object_body(request)
     reject_acp_commands(body)
-    return read_named_fields(request, body, model, silent=READ_ONLY_ACP_KEYS)
+
+    def check(fields: JSONObject) -> list[Issue]:
+        return apply_acp_agent(row or AcpAgent(key=fields.get("id") or ""), fields)
+
+    return read_named_fields(request, body, model, silent=READ_ONLY_ACP_KEYS, check=check)
 
 
-def reject_other_id(fields: JSONObject, row: AcpAgent) -> None:
-    """Raise BadRequest if a change has another ID than the row."""
-    if fields.get("id") not in (None, row.key):
-        raise BadRequest("request body", [("id", "The ID cannot be changed. Omit it.")])
+def change_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
+    """Set the fields of a body on a row and validate it. Raise BadRequest."""
+    reject_issues(apply_acp_agent(row, fields))
 
 
 def reject_acp_commands(body: JSONObject) -> None:
@@ -92,8 +98,8 @@ def reject_acp_commands(body: JSONObject) -> None:
         raise Unprocessable(ACP_COMMAND_MESSAGE, COMMAND_NOT_ALLOWED)
 
 
-def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
-    """Set the fields of a body on a row and validate it. Raise BadRequest."""
+def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> list[Issue]:
+    """Set the fields of a body on a row. Return what is wrong with it."""
     command_key = row.command_key
     for name, column in ACP_COLUMNS.items():
         if fields.get(name) is not None:
@@ -104,6 +110,8 @@ def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
         elif name in fields and column == "limits":
             row.limits = {}
     issues = apply_environment(row, fields, is_moved=row.command_key != command_key)
+    if fields.get("id") not in (None, row.key):
+        issues.append(Issue("id", "The ID cannot be changed. Omit it."))
     try:
         row.full_clean()
     except ValidationError as error:
@@ -112,8 +120,7 @@ def apply_acp_agent(row: AcpAgent, fields: JSONObject) -> None:
             for name, texts in error.message_dict.items()
             for message in texts
         ]
-    if issues:
-        raise BadRequest("request body", issues)
+    return issues
 
 
 def apply_environment(row: AcpAgent, fields: JSONObject, *, is_moved: bool) -> list[Issue]:

@@ -22,10 +22,8 @@ from tools_app.api.responses import client_response
 from tools_app.api.schemas import (
     CLIENT_CHANGE,
     McpClientBody,
-    apply_client,
+    change_client,
     read_client,
-    reject_other_server,
-    require_one_key,
 )
 from tools_app.mcp.listing import list_changed_server
 from tools_app.mcp.used_by import describe_loss, find_agents_using_server
@@ -51,13 +49,12 @@ class ClientsView(JSONView):
     @idempotent
     def post(self, request: Request) -> HttpResponse:
         fields, unknown = read_client(request, McpClientBody)
-        fields = require_one_key(fields)
-        row = McpServer(key=fields["id"], owner_id=fields.get("owner_id") or SHARED_OWNER)
+        row = McpServer(key=next(iter(fields["servers"])), owner_id=fields.get("owner_id") or SHARED_OWNER)
         require_manager(request, row)
         with transaction.atomic():
             reserve_new_key(McpServer, row.key)
             require_server_quota(row.owner_id)
-            apply_client(row, fields)
+            change_client(row, fields)
             row.save()
             if row.is_enabled:
                 list_changed_server(row, request.user)
@@ -76,11 +73,10 @@ class ClientView(JSONView):
     def patch(self, request: Request, server_id: str) -> HttpResponse:
         with transaction.atomic():
             row = lock_changeable_server(request, server_id)
-            fields, unknown = read_client(request, CLIENT_CHANGE)
-            reject_other_server(fields, row)
+            fields, unknown = read_client(request, CLIENT_CHANGE, row)
             # Before the change: another address or other headers may list other tools.
             listed_by, owner_id = (row.is_enabled, row.connection_columns), row.owner_id
-            apply_client(row, fields)
+            change_client(row, fields)
             require_manager(request, row)  # also of the new team
             if row.owner_id != owner_id:
                 require_server_quota(row.owner_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 from django.core.exceptions import ValidationError
@@ -10,13 +11,14 @@ from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
 from agentcms.api.parsers import json_object_body
-from agentcms.errors import BadRequest, Unprocessable
+from agentcms.errors import Unprocessable
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import printable_key
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agents_app.api.strict_requests import checking_names, known_keys
 from agents_app.configuration.fields.programs import COMMAND_MEMBERS, COMMAND_NOT_ALLOWED
 from agents_app.configuration.fields.types import Name, OwnerId
+from agents_app.configuration.row_issues import adding_issues_of_row, reject_issues
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial, validate_fields
 from tools_app.models import McpServer
 from tools_app.models.mcp_server import MAX_TIMEOUT
@@ -70,16 +72,31 @@ READ_ONLY_CLIENT_KEYS = (
 )
 
 
-def read_client(request: Request, model: type[BaseModel]) -> tuple[JSONObject, Sequence[UnknownName]]:
+def read_client(
+    request: Request, model: type[BaseModel], row: McpServer | None = None
+) -> tuple[JSONObject, Sequence[UnknownName]]:
     """Return the fields of a body, and the unknown names of the request, also of a server in it.
 
-    Raise BadRequest, ConfigError and Unprocessable.
+    `row` is the server that the request changes. Raise BadRequest, ConfigError and Unprocessable.
     """
     body = json_object_body(request)
     reject_mcp_commands(body)
-    with checking_names(request, body, model, silent=READ_ONLY_CLIENT_KEYS, inside=unknown_in_servers(body)) as names:
+    with (
+        checking_names(request, body, model, silent=READ_ONLY_CLIENT_KEYS, inside=unknown_in_servers(body)) as names,
+        adding_issues_of_row(model, body, partial(client_issues, request, row)),
+    ):
         fields = validate_fields(model, body)
     return fields, names.unknown
+
+
+def client_issues(request: Request, row: McpServer | None, fields: JSONObject) -> list[Issue]:
+    """Return what is wrong with a server that has these fields, for those who may change it."""
+    if row is None:
+        row = McpServer(key=next(iter(fields.get("servers") or {"new": {}})), owner_id=fields.get("owner_id") or "")
+    if not row.editable_by(request.user):
+        return []
+    issues = apply_client(row, fields)
+    return [*issues, *other_server_issues(fields, row)]
 
 
 def unknown_in_servers(body: JSONObject) -> list[UnknownName]:
@@ -91,24 +108,24 @@ def unknown_in_servers(body: JSONObject) -> list[UnknownName]:
     return find_unknown_names(server, known_keys(ServerBody), f"servers.{printable_key(key)}")
 
 
-def require_one_key(fields: JSONObject) -> JSONObject:
-    """Return the fields of a new server with its key as the ID. Raise BadRequest for another ID."""
-    (key,) = fields["servers"]
-    if fields.get("id") not in (None, key):
+def other_server_issues(fields: JSONObject, row: McpServer) -> list[Issue]:
+    """Return what is wrong if a body has another ID or another server than its row."""
+    issues = []
+    if row.pk is None and fields.get("id") not in (None, row.key):
         message = f"The server must have the ID of the client: '{fields['id']}'."
-        raise BadRequest("request body", [(f"servers.{key}", message)])
-    return {**fields, "id": key}
+        issues.append(Issue(f"servers.{row.key}", message))
+    if fields.get("servers") is not None and list(fields["servers"]) != [row.key]:
+        issues.append(Issue("servers", f"Send one server with the ID '{row.key}'."))
+    return issues
 
 
-def reject_other_server(fields: JSONObject, row: McpServer) -> None:
-    """Raise BadRequest if a change has another server than that of the row."""
-    servers = fields.get("servers")
-    if servers is not None and list(servers) != [row.key]:
-        raise BadRequest("request body", [("servers", f"Send one server with the ID '{row.key}'.")])
-
-
-def apply_client(row: McpServer, fields: JSONObject) -> None:
+def change_client(row: McpServer, fields: JSONObject) -> None:
     """Set the fields of a body on a row and validate it. Raise BadRequest."""
+    reject_issues([*other_server_issues(fields, row), *apply_client(row, fields)])
+
+
+def apply_client(row: McpServer, fields: JSONObject) -> list[Issue]:
+    """Set the fields of a body on a row. Return what is wrong with it."""
     for name, column in (("name", "title"), ("enabled", "is_enabled"), ("approval", "approval")):
         if fields.get(name) is not None:
             setattr(row, column, fields[name])
@@ -125,8 +142,7 @@ def apply_client(row: McpServer, fields: JSONObject) -> None:
         issues += [
             Issue(paths.get(name, name), message) for name, texts in error.message_dict.items() for message in texts
         ]
-    if issues:
-        raise BadRequest("request body", issues)
+    return issues
 
 
 def apply_server(row: McpServer, server: JSONObject) -> list[Issue]:

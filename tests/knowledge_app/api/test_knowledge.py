@@ -99,10 +99,12 @@ def test_an_invalid_base_is_refused_by_field(publisher, change, field):
     assert not KnowledgeBase.objects.exists()
 
 
-def test_owner_and_id_cannot_be_changed(publisher, base):
-    answer = publisher.patch(BASE, {"id": "other", "ownerId": "sales"})
+def test_owner_and_id_cannot_be_changed_and_all_issues_are_reported(publisher, base):
+    answer = publisher.patch(BASE, {"id": "other", "ownerId": "sales", "chunkSize": "7", "rerank": "unknown"})
+    new = publisher.post(BASES, body(id="new", name=" ", rerank="unknown"))
 
-    assert {issue["field"] for issue in answer.body["issues"]} == {"id", "ownerId"}
+    assert {issue["field"] for issue in answer.body["issues"]} == {"id", "ownerId", "chunkSize", "rerank"}
+    assert {issue["field"] for issue in new.body["issues"]} == {"name", "rerank"}
 
 
 def test_null_is_the_owner_of_a_shared_base():

@@ -74,6 +74,18 @@ def test_an_invalid_field_is_named_and_nothing_is_stored(superuser, fields, path
     assert not AcpAgent.objects.exists()
 
 
+def test_all_issues_are_reported_at_once(superuser):
+    fields = {"permissions": "all", "workspace": "../x", "limits": {"memoryMb": 1}, "env": {"LD_PRELOAD": "x"}}
+    paths = ["env", "limits.memoryMb", "permissions", "workspace"]
+
+    new = superuser.post(AGENTS, {**BODY, **fields})
+    superuser.post(AGENTS, BODY)
+    changed = superuser.patch(AGENT, {**fields, "id": "other"})
+
+    assert sorted(issue["field"] for issue in new.body["issues"]) == paths
+    assert sorted(issue["field"] for issue in changed.body["issues"]) == sorted([*paths, "id"])
+
+
 @pytest.mark.parametrize("name", ["command", "argv", "args"])
 def test_a_command_in_a_body_is_refused(superuser, name):
     superuser.post(AGENTS, BODY)

@@ -134,6 +134,23 @@ def test_invalid_bodies_are_refused_at_their_path(manager, fields, path):
     assert not McpServer.objects.exists()
 
 
+def test_all_issues_are_reported_at_once(manager):
+    server = {"type": "http", "url": "http://10.0.0.1/", "timeout": 10, "headers": {"Host": "x"}}
+    fields = {"enabled": "yes", "prefix": "1", "servers": {"office": server}}
+    paths = ["enabled", "prefix", "servers.office.headers", "servers.office.timeout", "servers.office.url"]
+
+    new = manager.post(CLIENTS, body() | fields | {"id": "bureau"})
+    manager.post(CLIENTS, body())
+    changed = manager.patch(CLIENT, fields)
+    untyped = manager.patch(CLIENT, {"prefix": "1", "servers": {"office": {**server, "type": "ftp"}}})
+
+    assert sorted(issue["field"] for issue in new.body["issues"]) == sorted([*paths, "servers.office"])
+    assert sorted(issue["field"] for issue in changed.body["issues"]) == paths
+    assert [issue["field"] for issue in untyped.body["issues"]] == [
+        *("servers.office.type", "servers.office.timeout", "prefix")
+    ]
+
+
 def test_the_tools_of_a_server_are_listed_once_it_is_enabled(manager):
     manager.post(CLIENTS, body(enabled=False))
     jobs = [Job.objects.count()]
