@@ -77,5 +77,6 @@ class RunDeps:
     is_durable: bool = False
     # Adds a chunk to the events of the run. Tools from outside report what they do meanwhile.
     record: Callable[[JSONObject], None] | None = None
+    answer_keys: list[str] = field(default_factory=list)  # of its answers in the response cache
     call_numbers: Counter[str] = field(default_factory=Counter)  # of the calls so far, by the IDs that the model gave
     tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

@@ -118,6 +118,7 @@ class CachedModel(WrapperModel):
             key = cache_key(deps, options, self.capability.identity, request)
         except NotCacheable:
             return None
+        deps.answer_keys.append(key)
         return Lookup(key, options, self.capability.requires_finish_reason, deps.options)
 
 

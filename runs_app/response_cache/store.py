@@ -6,6 +6,7 @@ While the cache is unavailable, nothing is found and nothing is stored.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 
@@ -54,6 +55,12 @@ def store_answer(key: str, text: str, seconds: int) -> bool:
     except CACHE_ERRORS as error:
         log.warning("The response cache is unavailable: %s", error)
     return True
+
+
+def delete_answers(keys: Sequence[str]) -> None:
+    """Delete the answers of a run that waits for people: a repeated answer would ask them again."""
+    with suppress(*CACHE_ERRORS):
+        cache.delete_many([f"response-cache:{key}" for key in keys])
 
 
 def take_turn(key: str) -> NextAct:

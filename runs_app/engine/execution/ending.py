@@ -16,10 +16,11 @@ from runs_app.approvals.segments import dump_conversation, pending_calls
 from runs_app.approvals.suspending import report_suspension
 from runs_app.engine import failures, run_ends
 from runs_app.engine.execution.state import PreparedRun, RunExecution
-from runs_app.engine.thread_pools import run_db
+from runs_app.engine.thread_pools import run_briefly, run_db
 from runs_app.events.pending_runs import RunEnd
 from runs_app.events.stream_chunks import SUSPENDED_TYPE, build_chunk, to_storable_json
 from runs_app.models import AgentRun, PendingCall
+from runs_app.response_cache.store import delete_answers
 from runs_app.scoring import find_scoring, send_scoring_job
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ async def record_suspension(
     """Write the calls for which the run waits, with all that the next segment needs. No process executes it then."""
     calls = pending_calls(run, result.output, execution.segment, prepared.built.tools)
     report = await run_db(report_suspension, calls)
+    if prepared.deps.answer_keys:
+        await run_briefly(delete_answers, prepared.deps.answer_keys)
     conversation = conversation_so_far(execution, prepared, calls, result)
     # In one commit: who sees the end of the segment must find the calls, or could decide none.
     with execution.engine.writer.one_commit():

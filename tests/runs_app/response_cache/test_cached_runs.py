@@ -34,6 +34,9 @@ def requests():
         if info.output_tools:
             yield {0: DeltaToolCall("structured_output", '{"number": 1}', tool_call_id="call")}
             return
+        if info.function_tools:
+            yield {0: DeltaToolCall("send-notice", '{"recipient": "Ann", "message": "Hello"}', tool_call_id="call")}
+            return
         yield f"Answer {len(made)}."
 
     entry = Entry(
@@ -94,6 +97,16 @@ def test_a_cached_answer_says_so_and_costs_nothing(editor, requests, agent, resu
         "text-end",
     ]
     assert results == ["miss", "hit"]
+
+
+def test_the_answers_of_a_run_that_waits_for_people_are_not_stored(editor, requests, agent):
+    cached = {"key": "response-cache", "tools": True}
+    agent.edit({"input_processors": [cached], "tools": ["send-notice"]})
+
+    for _ in range(2):
+        assert editor.post(GENERATE, {"messages": "Hello", "durable": True}).body["finishReason"] == "suspended"
+
+    assert len(requests) == 2
 
 
 def test_a_header_asks_the_model_again(editor, requests, agent, results):
