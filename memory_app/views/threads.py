@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -30,7 +30,7 @@ from memory_app.api.representation import thread_body
 from memory_app.forms.message import SendForm
 from memory_app.history.first_words import first_user_text, shortened_words
 from memory_app.history.wire_messages import place_questions, wire_messages
-from memory_app.models import Participant, Thread
+from memory_app.models import Message, Participant, Thread
 from memory_app.views.access import get_page_thread, may_send, readable_threads
 from memory_app.views.links import own_realm, thread_url
 from memory_app.views.recall import recall_context
@@ -165,12 +165,21 @@ def export(request: HttpRequest, key: str) -> FileResponse:
 def thread_lines(thread: Thread) -> Iterator[bytes]:
     yield encode_json({"thread": thread_body(thread)}) + b"\n"
     last = 0
-    heads = thread.messages.filter(head_number=F("number")).order_by("number").values_list("number", flat=True)
+    heads = thread.messages.filter(head_number=F("number")).order_by("number").values_list("number", "role")
     # By the first rows of messages, so that no answer is divided between two batches.
-    while numbers := [*heads.filter(number__gt=last)[:EXPORT_BATCH]]:
+    while batch := [*heads.filter(number__gt=last)[:EXPORT_BATCH]]:
+        numbers = numbers_of_batch(batch)
         rows = thread.messages.filter(head_number__in=numbers).order_by("number")
         yield from (encode_json(message) + b"\n" for message in wire_messages(thread, place_questions(rows)))
         last = numbers[-1]
+
+
+def numbers_of_batch(heads: Sequence[tuple[int, str]]) -> list[int]:
+    """Return the numbers of messages without the last signals, whose question may be in the next batch."""
+    count = len(heads)
+    while count and len(heads) == EXPORT_BATCH and heads[count - 1][1] == Message.Role.SIGNAL:
+        count -= 1
+    return [number for number, _ in heads[: count or None]]
 
 
 @login_required

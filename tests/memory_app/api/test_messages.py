@@ -17,6 +17,7 @@ from memory_app.history.messages import Author
 from memory_app.history.signal_markup import Signal
 from memory_app.history.thread_signals import append_signal
 from memory_app.models import Message
+from memory_app.views import threads
 from tests.memory_app.conftest import add_thread
 
 pytestmark = pytest.mark.django_db
@@ -383,7 +384,8 @@ def thread_with_signals(editor):
 def test_a_question_comes_before_the_signals_that_joined_its_run(caller, editor, monkeypatch):
     """The signals are stored first, because the question is stored when its run ends."""
     monkeypatch.setattr(pagination, "ROWS_PER_READ", 1)
-    thread, began_at = add_thread(editor, texts=[]), timezone.now()
+    monkeypatch.setattr(threads, "EXPORT_BATCH", 3)
+    thread, began_at = add_thread(editor, texts=[("assistant", "Welcome")]), timezone.now()
     for text in ("First", "Second"):
         append_signal(thread, Signal("user", text), Author(editor.pk, "ann"), {})
     data = [
@@ -394,10 +396,18 @@ def test_a_question_comes_before_the_signals_that_joined_its_run(caller, editor,
 
     listed = caller.get(PATH)
 
-    assert texts(listed) == ["Question", "First", "Second", "Answer"]
-    assert listed.body["messages"][0]["createdAt"] == format_timestamp(began_at)
-    newest_first = ["Answer", "Second", "First", "Question"]
-    assert texts(caller.get(f"{PATH}?orderBy=createdAt")) == newest_first
+    in_order = ["Welcome", "Question", "First", "Second", "Answer"]
+    assert texts(listed) == in_order
+    assert listed.body["messages"][1]["createdAt"] == format_timestamp(began_at)
+    assert texts(caller.get(f"{PATH}?orderBy=createdAt")) == in_order[::-1]
+    lines = [json.loads(line) for line in threads.thread_lines(thread)]
+    assert [line["content"]["content"] for line in lines[1:]] == in_order
+    # Pages are in the order of storage, so that who reads them one after the other misses none.
+    order = quote('{"field":"createdAt","direction":"ASC"}')
+    pages = [texts(caller.get(f"{PATH}?orderBy={order}&perPage=3&page={page}")) for page in range(2)]
+    assert pages == [["Welcome", "First", "Second"], ["Question", "Answer"]]
+    new = quote(json.dumps([{"id": listed.body["messages"][3]["id"], "withNextMessages": 9}]))
+    assert texts(caller.get(f"{PATH}?perPage=1&include={new}")) == ["Question", "Second", "Answer"]
 
 
 def test_a_full_thread_takes_no_messages_and_begins_no_run(caller, editor, monkeypatch):
