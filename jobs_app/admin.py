@@ -65,7 +65,7 @@ class JobAdmin(ReadOnlyAdmin):
     list_display = ("kind_title", "state", "progress", "requested_by", "created_at", "finished_at", "on_schedule")
     list_filter = ("state", LateFilter, KindFilter, "created_at")
     list_select_related = ("requested_by",)
-    actions = ("retry",)
+    actions = ("retry", "stop")
     fields = (
         "kind_title",
         "state",
@@ -124,6 +124,13 @@ class JobAdmin(ReadOnlyAdmin):
             job.requeue()  # beat sends it
         hint = "Only failed jobs can be retried."
         self.report_action(request, len(failed), len(jobs), "job", "queued again.", hint)
+
+    @admin.action(description="Stop selected jobs")
+    def stop(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+        """Fail the selected jobs that wait or run. Their handlers end at their next report of progress."""
+        error = f"{request.user.get_username()} stopped the job."
+        stopped = sum(runner.stop_job(job, error) for job in jobs)
+        self.report_action(request, stopped, len(jobs), "job", "stopped.", "Others have ended.")
 
     @admin.display(description="Kind", ordering="kind")
     def kind_title(self, job: Job) -> str:

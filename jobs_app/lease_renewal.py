@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.conf import settings
@@ -17,10 +18,11 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def renewed_lease(job: Job) -> Iterator[None]:
-    """Renew the lease of a job by a thread during the block, which may take long without a report of progress."""
+def renewed_lease(job: Job, give_up: Callable[[], object]) -> Iterator[None]:
+    """Renew the lease of a job by a thread during the block. Call `give_up` after `JOB_TIMEOUT` without progress."""
     ended = threading.Event()
-    thread = threading.Thread(target=_renew, args=(job, ended), name="job-lease", daemon=True)
+    job.progressed_at = time.monotonic()
+    thread = threading.Thread(target=_renew, args=(job, ended, give_up), name="job-lease", daemon=True)
     thread.start()
     try:
         yield
@@ -29,12 +31,15 @@ def renewed_lease(job: Job) -> Iterator[None]:
         thread.join()
 
 
-def _renew(job: Job, ended: threading.Event) -> None:
+def _renew(job: Job, ended: threading.Event, give_up: Callable[[], object]) -> None:
     """Renew the lease until the work ends, or until another worker has the job. The work itself notices that later."""
     # Often enough that one renewal may fail before the lease ends.
     while not ended.wait(settings.JOB_LEASE / 4):
         try:
             job.renew_lease()
+            if time.monotonic() - job.progressed_at > settings.JOB_TIMEOUT:
+                give_up()
+                return
         except LeaseLost:
             return
         except OUTAGE_ERRORS as error:

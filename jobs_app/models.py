@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any, ClassVar, Self
 from uuid import UUID
@@ -34,7 +35,7 @@ def lease_end() -> Combinable:
 
 
 class LeaseLost(Exception):
-    """Another worker took over the job, because this one did not renew its lease in time."""
+    """Another worker took over the job, because this one did not renew its lease in time, or the job was stopped."""
 
 
 class JobQuerySet(models.QuerySet["Job"]):
@@ -134,6 +135,8 @@ class Job(models.Model):
 
     objects = JobQuerySet.as_manager()
 
+    progressed_at = 0.0  # when the handler in this process began, or last reported progress
+
     class Meta:
         ordering: ClassVar = ["-created_at"]
         indexes: ClassVar = [
@@ -179,6 +182,7 @@ class Job(models.Model):
         report_size: int | None = None,
     ) -> None:
         """Store the progress and renew the lease. Raise LeaseLost if another worker took over."""
+        self.progressed_at = time.monotonic()
         progress = {"done": done, "total": total, "cursor": cursor, "result": result, "report_size": report_size}
         self._write(
             lease_until=lease_end(),

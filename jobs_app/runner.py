@@ -14,10 +14,12 @@ import logging
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 from celery import current_app
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
@@ -40,6 +42,9 @@ log = logging.getLogger(__name__)
 PERIOD_OFFSET = 900.0
 SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids of scheduled jobs
 
+STUCK_MESSAGE = (
+    "The job made no progress for {hours:g} hours. Restart the workers, which still execute it, and retry it."
+)
 GIVEN_UP_MESSAGE = f"The job did not finish in {MAX_ATTEMPTS} attempts."
 
 MAX_FAILURE_LENGTH = 2000  # characters
@@ -175,7 +180,7 @@ def _execute(job: Job) -> Job:
     try:
         _execute_leased(job)
     except LeaseLost:
-        log.warning("Job %s (%s) was deleted or taken over by another worker.", job.pk, job.kind)
+        log.warning("Job %s (%s) was deleted, stopped, or taken over by another worker.", job.pk, job.kind)
     return job
 
 
@@ -183,7 +188,10 @@ def _execute_leased(job: Job) -> None:
     """Run the handler and store its result or failure. Raise LeaseLost."""
     attributes: spans.Attributes = {"agentcms.job.id": str(job.pk), "agentcms.job.attempt": job.attempts}
     try:
-        with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent), renewed_lease(job):
+        with (
+            spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent),
+            renewed_lease(job, partial(give_up_stuck, job)),
+        ):
             result = _handlers[job.kind](job)
         if result is not CONTINUES:
             job.finish(result)
@@ -221,6 +229,22 @@ def failure_message(error: Exception) -> str:
     text = f"{name}{error}"[:MAX_FAILURE_LENGTH]
     # An error may quote what a file or a server contains.
     return UNSTORABLE_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def stop_job(job: Job, error: str) -> bool:
+    """Fail a job that waits or runs. Its handler ends at its next report. Return False if the job has ended."""
+    with transaction.atomic():
+        failure = {"state": Job.State.FAILED, "error": error, "lease_until": None, "finished_at": timezone.now()}
+        is_stopped = Job.objects.unfinished().filter(pk=job.pk).update(**failure) > 0
+        if is_stopped and job.kind in _when_given_up:
+            _when_given_up[job.kind](job)
+    return is_stopped
+
+
+def give_up_stuck(job: Job) -> None:
+    """Fail a job whose handler in this process makes no progress. A repetition would block another worker too."""
+    log.error("Job %s (%s) made no progress for %s seconds.", job.pk, job.kind, settings.JOB_TIMEOUT)
+    stop_job(job, STUCK_MESSAGE.format(hours=round(settings.JOB_TIMEOUT / 3600, 1)))
 
 
 def give_up_jobs() -> None:

@@ -192,6 +192,16 @@ def test_a_failed_job_can_be_requeued(client, superuser):
     assert {job.pk: job.state for job in Job.objects.all()} == {failed.pk: "queued", done.pk: "done"}
 
 
+def test_jobs_that_wait_or_run_can_be_stopped(client, superuser):
+    waiting, running, done = (Job.objects.create(kind="export_agents", state=s) for s in ("queued", "running", "done"))
+
+    answer = client.post(LIST, {"action": "stop", "_selected_action": [waiting.pk, running.pk, done.pk]}, follow=True)
+
+    assert "2 of 3 jobs stopped. Others have ended." in answer.content.decode()
+    stopped = Job.objects.filter(state="failed", error=f"{superuser.username} stopped the job.")
+    assert {*stopped} == {waiting, running}
+
+
 def test_staff_retry_their_own_failed_jobs_only(client):
     user = member("manager", is_staff=True)
     own, other = (Job.objects.create(kind="export_agents", state="failed", requested_by=by) for by in (user, None))

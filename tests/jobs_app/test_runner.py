@@ -102,7 +102,7 @@ def test_a_job_that_fails_after_its_deletion_ends_quietly(caplog):
     runner.run_claimed(str(stored(kind="raising").pk))
 
     assert not Job.objects.exists()
-    assert "was deleted or taken over" in caplog.text
+    assert "was deleted, stopped, or taken over" in caplog.text
 
 
 def test_a_job_that_raises_stores_the_error():
@@ -210,6 +210,26 @@ def test_a_job_that_was_given_up_says_why_and_has_no_lease(counting_job, noted_j
     for job in Job.objects.all():
         assert (job.state, job.error, job.lease_until) == ("failed", runner.GIVEN_UP_MESSAGE, None)
         assert job.finished_at is not None
+
+
+def test_a_stuck_job_fails_and_its_handler_writes_nothing(noted_job, monkeypatch):
+    errors = []
+
+    def hang(job):
+        runner.give_up_stuck(job)  # as the thread that renews its lease
+        with pytest.raises(LeaseLost) as lost:
+            job.report_progress(done=1)
+        errors.append(lost)
+
+    monkeypatch.setitem(runner._handlers, "noted", hang)
+    job = stored(kind="noted")
+
+    runner.run_claimed(str(job.pk))
+
+    failed = Job.objects.get()
+    assert (failed.state, failed.done, len(errors)) == ("failed", 0, 1)
+    assert failed.error.startswith("The job made no progress for 6 hours.")
+    assert noted_job == [job]
 
 
 def test_the_last_attempt_of_a_living_worker_is_not_given_up(counting_job, noted_job):
