@@ -201,7 +201,8 @@ def start_requested_run(request: Request, agent_id: str, *, ends_only: bool = Fa
     if (resumed := resume_conversation(request, agent, call, key)) is not None:
         return resumed
     try:
-        return StartedRun(start_run(agent, user=request.user, key=key, ends_only=ends_only, **call._asdict()))
+        run = start_run(agent, user=request.user, key=key, route=request.path, ends_only=ends_only, **call._asdict())
+        return StartedRun(run)
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid5
 
 from django.db import IntegrityError
@@ -30,18 +30,22 @@ READ_ANSWER_HINT = "Read the answer with GET /api/runs/{run}."
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
 
 
+class CallKey(NamedTuple):
+    """The idempotency key of a call, blank without one, and the route that the call took."""
+
+    key: str
+    route: str
+
+
 def start_idempotently(
-    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str, **columns: Any
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, call: CallKey, **columns: Any
 ) -> AgentRun:
     """Return the run of an idempotency key. The first call creates it, and so does each call without a key."""
-    if not key:
+    if not call.key:
         return create_run(agent, user, run_input, thread, **columns)
-    key_id = idempotency_id(user, key)
-    # The live version may change between two attempts, so only a version that the caller named counts.
-    version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
-    # The variants that were chosen are part of the mark, the facts behind them are not.
-    marked = {name: value for name, value in run_input.items() if name != FACTS}
-    digest = sha256_hex(canonical([agent.id, agent.target, version, marked, [thread.key, thread.resource]]))
+    key_id = idempotency_id(user, call.key)
+    content = call_content(agent, run_input, thread)
+    digest = sha256_hex(canonical([*content, call.route]))
     runs = runs_of_key(key_id)
     if (run := runs.first()) is None:
         try:
@@ -49,10 +53,20 @@ def start_idempotently(
         except (IntegrityError, ThreadActive, TooManyRuns):  # a concurrent request with the same key was first
             if (run := runs.first()) is None:
                 raise
-    if run.input.get(DIGEST_KEY) != digest:
+    # The previous release did not compare the routes.
+    if run.input.get(DIGEST_KEY) not in (digest, sha256_hex(canonical(content))):
         raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
     require_role_to_repeat(user, run)
     return run
+
+
+def call_content(agent: ResolvedAgent, run_input: RunInput, thread: ThreadName) -> list[Any]:
+    """Return what a repeated call must have in common with the first one."""
+    # The live version may change between two attempts, so only a version that the caller named counts.
+    version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
+    # The variants that were chosen are part of the content, the facts behind them are not.
+    compared = {name: value for name, value in run_input.items() if name != FACTS}
+    return [agent.id, agent.target, version, compared, [thread.key, thread.resource]]
 
 
 def require_role_to_repeat(user: User | None, run: AgentRun) -> None:

@@ -119,11 +119,14 @@ def test_an_agent_in_code_can_run(editor):
 def test_an_idempotency_key_returns_the_same_run(editor, agent):
     first = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
     second = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
-    other = editor.post("/api/agents/concierge/generate", {"messages": "Else"}, Idempotency_Key="a")
+    others = [
+        editor.post("/api/agents/concierge/generate", {"messages": "Else"}, Idempotency_Key="a"),
+        editor.post("/api/agents/concierge/stream", ASK, Idempotency_Key="a"),
+    ]
 
     assert first.body == second.body
     assert AgentRun.objects.count() == 1
-    assert (other.status_code, other.body["code"]) == (422, "key_reused")
+    assert [(other.status_code, other.body["code"]) for other in others] == [(422, "key_reused")] * 2
 
 
 def test_an_idempotency_key_returns_the_same_run_after_publishing(editor, agent):
