@@ -9,7 +9,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_base.concurrent_changes import LockedChangeMixin
@@ -35,21 +35,19 @@ def agents_of_providers(keys: Iterable[str]) -> AgentQuerySet:
     return Agent.objects.filter(uses)
 
 
-def name_users(keys: Iterable[str]) -> tuple[list[str], int]:
-    """Return the names of the first agents that use a provider by one of these IDs, and the number of the others."""
-    users = agents_of_providers(keys)
-    names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED]]
-    return names, max(users.count() - len(names), 0)
-
-
-def name_bases(keys: Iterable[str]) -> list[str]:
-    """Return the names of the first knowledge bases whose embedder is a model of a provider, and how many more."""
+def bases_of_providers(keys: Iterable[str]) -> QuerySet[KnowledgeBase]:
+    """Return the knowledge bases whose embedder is a model of a provider with one of these IDs or aliases."""
     uses = Q(pk__in=[])
     for key in keys:
         uses |= Q(embedder__startswith=f"{key}/")
-    names = [*KnowledgeBase.objects.filter(uses).order_by("name").values_list("name", flat=True)]
-    more = len(names) - MAX_NAMED
-    return names if more <= 0 else [*names[:MAX_NAMED], f"{more} more"]
+    return KnowledgeBase.objects.filter(uses)
+
+
+def first_names(rows: QuerySet[Any]) -> list[str]:
+    """Return the names of the first rows, and how many more there are."""
+    names = [str(row) for row in rows.order_by("name")[:MAX_NAMED]]
+    more = rows.count() - len(names)
+    return [*names, f"and {more} more"] if more > 0 else names
 
 
 def find_lost_keys(keys_before: set[str], row: ModelProvider) -> set[str]:
@@ -168,10 +166,9 @@ class ModelProviderAdmin(WithoutBulkDeletionMixin, LockedChangeMixin, CheckedLis
         """Save a provider. Name the agents that lose it, as the page before a deletion does."""
         super().save_model(request, obj, form, change)
         if change and LOSING_FIELDS & {*form.changed_data}:
-            names, more = name_users(find_lost_keys({form.initial["key"], *form.initial["aliases"]}, obj))
-            if names:
-                and_more = f" and {more} more" if more else ""
-                messages.warning(request, f"These agents will not answer: {', '.join(names)}{and_more}.")
+            lost_keys = find_lost_keys({form.initial["key"], *form.initial["aliases"]}, obj)
+            if names := first_names(agents_of_providers(lost_keys)):
+                messages.warning(request, f"These agents will not answer: {', '.join(names)}.")
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -179,8 +176,8 @@ class ModelProviderAdmin(WithoutBulkDeletionMixin, LockedChangeMixin, CheckedLis
         """Delete a provider, after a question that names the agents and the knowledge bases that use it."""
         row = self.get_object(request, unquote(object_id))
         keys = (row.key, *row.aliases) if row else ()
-        names, more = name_users(keys)
-        context = {"used_by": names, "more_agents": more, "unsearchable_bases": name_bases(keys)}
+        agents, bases = first_names(agents_of_providers(keys)), first_names(bases_of_providers(keys))
+        context = {"used_by": agents, "unsearchable_bases": bases}
         return super().delete_view(request, object_id, {**(extra_context or {}), **context})
 
     @admin.display(description="provider ID", ordering="key")
