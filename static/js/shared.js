@@ -6,6 +6,9 @@
 window.agentcms = (() => {
   "use strict";
 
+  // The style sheet hides what needs scripts until they run: the browser may block them.
+  document.documentElement.toggleAttribute("data-scripts", true);
+
   const find = (selector, root = document) => root.querySelector(selector);
   const findAll = (selector, root = document) => [...root.querySelectorAll(selector)];
   const listen = (type, listener, options) => document.addEventListener(type, listener, options);

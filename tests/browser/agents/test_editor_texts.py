@@ -17,7 +17,11 @@ def test_instructions_are_previewed_with_values_and_expanded(visit, fresh, api):
     page.keyboard.type("language")
     page.get_by_role("textbox", name="Default", exact=True).fill("French")
 
-    page.get_by_role("button", name="Preview with values").click()
+    button = page.get_by_role("button", name="Preview with values")
+    page.evaluate("document.documentElement.removeAttribute('data-scripts')")  # as if they were blocked
+    expect(button).to_be_hidden()
+    page.evaluate("document.documentElement.toggleAttribute('data-scripts', true)")
+    button.click()
     page.get_by_role("textbox", name="guest").fill("Ada")
     preview = page.get_by_role("region", name="Instructions with values")
     expect(preview).to_contain_text("Say hello to Ada in French.")
