@@ -143,6 +143,7 @@ class AskForm(forms.Form):
     top_k = forms.IntegerField(
         label="Passages", min_value=1, max_value=MAX_TOP_K, initial=DEFAULT_TOP_K, required=False
     )
+    min_score = forms.FloatField(label="Minimum score", min_value=-1, max_value=1, required=False)
     key = forms.ChoiceField(label="Filter by", required=False)
     operator = forms.ChoiceField(label="Condition", choices=CONDITIONS, required=False)
     value = PersonTextField(max_length=500, required=False)

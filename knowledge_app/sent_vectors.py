@@ -198,12 +198,13 @@ def query_index(
     condition: Filter,
     top_k: int,
     *,
+    min_score: float | None,
     includes_vector: bool,
 ) -> list[JSONObject]:
     """Return the nearest vectors as the published client reads them. Raise BadRequest for too many with numbers."""
     if includes_vector:
         reject_large_answer(top_k, vector.size)
-    hits = load_hits(base, index, vector, condition, top_k)
+    hits = load_hits(base, index, vector, condition, top_k, min_score)
     vectors = stored_vectors([hit.chunk_id for hit in hits]) if includes_vector else {}
     return [
         {

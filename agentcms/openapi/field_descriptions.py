@@ -95,7 +95,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "maxOutputTokens": "Another name of maxTokens.",
     "maxSteps": "The highest number of requests to the model.",
     "maxTokens": "The highest number of tokens of an answer.",
-    "knowledge": "The knowledge bases that the agent searches, by ID, with a filter and a number of passages.",
+    "knowledge": "The knowledge bases that the agent searches, by ID, each with its filter and limits.",
     "conditional": "Variants of model, memory and tools. The first whose rules hold for a call is used.",
     "contextKeys": "Names of claims in the request context that the rules of variants may read.",
     "mcpClients": "The tools of MCP servers that the agent uses, by server and name.",

@@ -1,9 +1,10 @@
 """The knowledge bases that an agent searches, by key.
 
-    {"handbook": {"filter": {"audience": "{{ tier }}"}, "topK": 5}}
+    {"handbook": {"filter": {"audience": "{{ tier }}"}, "topK": 5, "minScore": 0.4}}
 
 `filter` is added to every search, so that a model cannot widen it. A value such as `"{{ tier }}"` is a fact of the
-session: what the server knows of the caller. `topK` is the most passages of a search.
+session: what the server knows of the caller. `topK` is the most passages of a search, and passages that are less
+similar to the question than `minScore` are left out.
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ class SearchKnowledgeView(JSONView):
         base = get_base(request, base_id)
         fields, unknown = read_named_fields(request, json_object_body(request), SearchBody)
         condition = parse_filter_of_body(fields.get("filter"), base.filterable)
-        hits = search_base(base, fields["query"], top_k=fields.get("top_k") or DEFAULT_TOP_K, condition=condition)
+        top_k, min_score = fields.get("top_k") or DEFAULT_TOP_K, fields.get("min_score")
+        hits = search_base(base, fields["query"], top_k=top_k, condition=condition, min_score=min_score)
         return json_response({"results": [hit_body(hit) for hit in hits]} | warning_payloads(unknown))
 
 

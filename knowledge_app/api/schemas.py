@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from agentcms.wire.json_types import JSONObject
 from agentcms.wire.names import to_wire
-from agents_app.configuration.fields.types import Name, OwnerId
+from agents_app.configuration.fields.types import Name, OwnerId, SimilarityScore
 from agents_app.configuration.schema import WIRE_CONFIG, Issue, as_partial
 from knowledge_app.models import KnowledgeBase
 from knowledge_app.search.retrieval import MAX_QUERY_LENGTH, MAX_TOP_K
@@ -54,6 +54,7 @@ class SearchBody(BaseModel):
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] | None = None
     filter: JSONObject | None = None
+    min_score: SimilarityScore | None = None
 
 
 Numbers = Annotated[list[float], Field(min_length=1, max_length=MAX_DIMENSIONS)]
@@ -91,6 +92,7 @@ class VectorQueryBody(BaseModel):
     query_vector: Numbers
     top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
     filter: JSONObject | None = None
+    min_score: SimilarityScore | None = None
     include_vector: bool | None = None
 
 

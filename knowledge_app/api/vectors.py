@@ -115,4 +115,13 @@ class QueryView(JSONView):
         condition = parse_filter_of_body(fields.get("filter"), base.filterable)
         vector = query_vector(index, fields["query_vector"])
         count, includes_vector = fields.get("top_k") or 10, bool(fields.get("include_vector"))
-        return json_response(query_index(base, index, vector, condition, count, includes_vector=includes_vector))
+        hits = query_index(
+            base,
+            index,
+            vector,
+            condition,
+            count,
+            min_score=fields.get("min_score"),
+            includes_vector=includes_vector,
+        )
+        return json_response(hits)

@@ -26,13 +26,19 @@ def wrap_text(text: str, boundary: str) -> str:
     return f"<{boundary}>\n{text}\n</{boundary}>"
 
 
-def passages_for_model(base_key: str, hits: Sequence[FoundChunk]) -> JSONObject:
+def nothing_found_note(min_score: float | None) -> str:
+    """Return what a model reads in place of passages."""
+    reason = "Nothing was found" if min_score is None else f"No passage reached the minimum score of {min_score:g}"
+    return f"{reason}. Say so, or search with other words."
+
+
+def passages_for_model(base_key: str, hits: Sequence[FoundChunk], min_score: float | None = None) -> JSONObject:
     """Return the result of the tool."""
     # Random, so that no document can be written to end its own block.
     boundary = draw_boundary([hit.text for hit in hits])
     return {
         "knowledgeBase": base_key,
-        "note": NOTE if hits else "Nothing was found. Say so, or search with other words.",
+        "note": NOTE if hits else nothing_found_note(min_score),
         "results": [
             {
                 "text": wrap_text(hit.text, boundary),

@@ -24,7 +24,7 @@ from runs_app.engine.thread_pools import run_blocking
 
 
 def search_tool(key: str, entry: Entry) -> AgentTool:
-    """Build the tool of a base. `entry.target` are the options of the agent: `filter` and `topK`."""
+    """Build the tool of a base. `entry.target` are the options of the agent: `filter`, `topK`, `minScore`."""
     options: JSONMapping = entry.target or {}
 
     async def call(context: RunContext[RunDeps], arguments: JSONMapping) -> Any:
@@ -48,8 +48,9 @@ def search(key: str, options: JSONMapping, arguments: JSONMapping, deps: RunDeps
     fixed = parse_fixed_filter(options.get("filter"), base.filterable, facts_of(deps))
     # Both: a model can narrow the filter of its agent, and not widen it.
     condition = AllOf((fixed, parse_filter(arguments.get("filter"), base.filterable)))
-    hits = search_base(base, get_query(arguments), top_k=get_top_k(options, arguments), condition=condition)
-    return passages_for_model(base.key, hits)
+    top_k, min_score = get_top_k(options, arguments), options.get("minScore")
+    hits = search_base(base, get_query(arguments), top_k=top_k, condition=condition, min_score=min_score)
+    return passages_for_model(base.key, hits, min_score)
 
 
 def get_query(arguments: JSONMapping) -> str:

@@ -189,7 +189,8 @@ def search_context(request: HttpRequest, base: KnowledgeBase) -> TemplateContext
     values = form.cleaned_data
     try:
         top_k = values["top_k"] or DEFAULT_TOP_K
-        return {"ask_form": form, "hits": search_base(base, values["q"], top_k=top_k, condition=values["condition"])}
+        chosen = {"condition": values["condition"], "min_score": values["min_score"]}
+        return {"ask_form": form, "hits": search_base(base, values["q"], top_k=top_k, **chosen)}
     except ApiError as error:
         return {"ask_form": form, "problem": error.error}
 

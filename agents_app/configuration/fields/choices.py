@@ -15,6 +15,7 @@ from agents_app.configuration.fields.types import (
     Keys,
     LimitKeys,
     NonBlank,
+    SimilarityScore,
     choose_by,
     null_resets_to,
     validation_error,
@@ -103,6 +104,7 @@ class KnowledgeChoice(BaseModel):
 
     filter: Annotated[JSONObject, AfterValidator(_validate_search_filter)] | None = None
     topK: Annotated[int, Field(ge=1, le=20)] | None = None
+    minScore: SimilarityScore | None = None
 
 
 Knowledge = Annotated[dict[Key, KnowledgeChoice], Field(max_length=MAX_REFERENCES), LimitKeys]

@@ -109,4 +109,6 @@ Key = Annotated[str, Field(max_length=256), AfterValidator(_validate_not_blank)]
 Keys = Annotated[list[Key], Field(max_length=MAX_REFERENCES), AfterValidator(_validate_distinct), null_resets_to(list)]
 Object = Annotated[JSONObject, null_resets_to(dict)]
 Objects = Annotated[list[JSONObject], Field(max_length=MAX_REFERENCES), null_resets_to(list)]
+# The cosine of two vectors. Those of most embedders are above 0, and vectors that callers compute have any direction.
+SimilarityScore = Annotated[float, Field(ge=-1, le=1)]
 Durable = Annotated[Any, AfterValidator(_validate_durable), WithJsonSchema(DURABLE_SCHEMA)]

@@ -1,10 +1,11 @@
-"""The knowledge bases of an agent in the editor: a checkbox for each, with its number of passages and its filter.
+"""The knowledge bases of an agent in the editor: a checkbox for each, with its options and its filter.
 
 The names of the inputs:
 
     knowledge                   sent by every page that has the list
     knowledge-base              the key of each selected base
     knowledge-top-<key>         the most passages of a search, or blank
+    knowledge-score-<key>       the minimum score of a passage, or blank
     knowledge-key-<key>         the keys of the filter, one input for each condition
     knowledge-operator-<key>    the operators, in the same order
     knowledge-value-<key>       the values, in the same order
@@ -54,6 +55,7 @@ class BaseRow:
     entry: Entry | None
     is_selected: bool
     top_k: str
+    min_score: str
     conditions: list[Condition]
     problem: str
     has_other_filter: bool  # which the inputs cannot show
@@ -99,7 +101,17 @@ def base_row(key: str, entry: Entry | None, choice: object) -> BaseRow:
     conditions = simple_conditions(options.get("filter"))
     problem = filter_problem(key, entry, options) if entry else NO_BASE_MESSAGE.format(key=key)
     rows = [*(conditions or []), *([Condition()] * EMPTY_CONDITIONS)]
-    return BaseRow(key, entry, choice is not None, str(options.get("topK") or ""), rows, problem, conditions is None)
+    score = options.get("minScore")
+    return BaseRow(
+        key,
+        entry,
+        choice is not None,
+        str(options.get("topK") or ""),
+        "" if score is None else format_text_or_json(score),
+        rows,
+        problem,
+        conditions is None,
+    )
 
 
 def simple_conditions(value: object) -> list[Condition] | None:
@@ -134,6 +146,10 @@ def compose_choice(data: FormData, key: str, before: JSONMapping) -> JSONObject:
         choice.pop("topK", None)
         if text := str(data[f"knowledge-top-{key}"]).strip():
             choice["topK"] = int(text) if text.isdecimal() and len(text) < 10 else text
+    if f"knowledge-score-{key}" in data:
+        choice.pop("minScore", None)
+        if text := str(data[f"knowledge-score-{key}"]).strip():
+            choice["minScore"] = parse_text_or_json(text)
     displayed, posted = simple_conditions(before.get("filter")), [*posted_conditions(data, key)]
     # Not if they are the same: a filter may say `{"key": value}` in place of `{"key": {"$eq": value}}`.
     if f"knowledge-key-{key}" in data and displayed is not None and displayed != posted:

@@ -38,6 +38,19 @@ def test_blank_inputs_remove_the_filter_and_the_number_of_passages():
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("score", [0, 1, -0.25, 0.4])
+def test_a_minimum_score_stays_as_it_is_stored(score):
+    stored = {"handbook": {"minScore": score}}
+    (row,) = build_base_list(stored, "").rows
+    sent = {"knowledge": "shown", "knowledge-base": ["handbook"], "knowledge-score-handbook": row.min_score}
+
+    composed = compose_knowledge(sent, stored)
+
+    assert repr(composed) == repr(stored)
+    assert compose_knowledge({**sent, "knowledge-score-handbook": " "}, stored) == {"handbook": {}}
+
+
+@pytest.mark.django_db
 def test_a_value_of_several_lines_stays_as_it_is_stored():
     stored = {"handbook": {"filter": {"audience": "staff\nguests"}}}
     (row,) = build_base_list(stored, "").rows

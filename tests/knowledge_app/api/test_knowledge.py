@@ -177,16 +177,29 @@ def test_a_search_returns_passages_with_scores_and_places(filled):
     assert 0 < hit["score"] <= 1
     filtered = viewer.post(f"{BASE}/search", {"query": "router port", "filter": {"year": {"$gt": 2024}}})
     assert [hit["document"] for hit in filtered.body["results"]] == ["Switch"]
+    for more, count in ((0, 1), (0.0001, 0), (-0.0001, 1)):
+        limited = {"query": "Which port has the router?", "minScore": hit["score"] + more}
+        assert len(viewer.post(f"{BASE}/search", limited).body["results"]) == count
 
 
 @pytest.mark.parametrize(
-    "sent", [{}, {"query": ""}, {"query": 1}, {"query": "a", "topK": 21}, {"query": "a", "filter": {"color": 1}}]
+    ("sent", "field"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": 1}, "query"),
+        ({"query": "a", "topK": 21}, "topK"),
+        ({"query": "a", "filter": {"color": 1}}, "filter.color"),
+        ({"query": "a", "minScore": 1.5}, "minScore"),
+        ({"query": "a", "minScore": -1.5}, "minScore"),
+        ({"query": "a", "minScore": "0.5"}, "minScore"),
+    ],
 )
-def test_an_invalid_search_is_refused(filled, sent):
+def test_an_invalid_search_is_refused(filled, sent, field):
     answer = caller(Role.VIEWER).post(f"{BASE}/search", sent)
 
     assert answer.status_code == 400
-    assert answer.body["issues"]
+    assert [issue["field"] for issue in answer.body["issues"]] == [field]
 
 
 ROUTES = [
@@ -288,6 +301,10 @@ def test_vectors_are_sent_and_found(filled, publisher):
     assert (second["id"], second["score"]) == ("a", pytest.approx(0.707, abs=0.01))
     filtered = publisher.post(f"{store}/query", {**query, "filter": {"year": 2}}).body
     assert [row["id"] for row in filtered] == ["b"]
+    near = publisher.post(f"{store}/query", {**query, "minScore": 0.9}).body
+    opposite = {"indexName": "own", "queryVector": [0, -1]}
+    assert [row["id"] for row in near] == ["b"]
+    assert [row["id"] for row in publisher.post(f"{store}/query", {**opposite, "minScore": -0.9}).body] == ["a"]
     assert publisher.delete(f"{store}/indexes/handbook").status_code == 409
     assert publisher.delete(f"{store}/indexes/own").body == {"success": True}
     assert publisher.get(f"{store}/indexes").body == ["handbook"]

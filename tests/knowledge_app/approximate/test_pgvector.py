@@ -12,6 +12,7 @@ from jobs_app.models import Job
 from knowledge_app.approximate import hnsw
 from knowledge_app.indexing import limits
 from knowledge_app.models import Chunk, KnowledgeIndex
+from knowledge_app.search.retrieval import load_hits
 from knowledge_app.search.vector_search import find_nearest
 from knowledge_app.sent_vectors import delete_index
 from memory_app.models import Message, Vector
@@ -56,9 +57,12 @@ def test_a_knowledge_base_finds_the_same_chunks(chunks):
 
     with enabled_pgvector():
         hits = [nearest(chunks, query, condition) for query in queries for condition in conditions]
+        minimum = hits[0][1].score + 0.001
+        above = load_hits(chunks, chunks.index, queries[0], parse_filter({}, []), 5, minimum)
 
     # Chunks that are nearly equally similar may change places, because pgvector compares other roundings.
     assert [matches[0].chunk_id for matches in hits[::2]] == [matches[0].chunk_id for matches in expected[::2]]
+    assert [hit.chunk_id for hit in above] == [hits[0][0].chunk_id]
     scores = [[match.score for match in matches] for matches in hits]
     np.testing.assert_allclose(scores, [[match.score for match in matches] for matches in expected], atol=0.005)
 

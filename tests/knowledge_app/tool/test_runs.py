@@ -70,6 +70,27 @@ def test_the_model_cannot_widen_the_filter_of_its_agent(filled):
         assert {row["document"] for row in answer["results"]} <= {"Switch"}
 
 
+def test_the_model_reads_that_no_passage_reached_the_minimum_score_of_its_agent(filled):
+    query = {"query": "Which port has the router?", "minScore": 0}
+    (best, second) = search("handbook", {}, query, deps())["results"]
+    options = {"minScore": best["score"]}
+
+    assert [row["score"] for row in search("handbook", options, query, deps())["results"]] == [best["score"]]
+    none = search("handbook", {"minScore": 0.95}, query, deps())
+    assert (none["results"], none["note"]) == (
+        [],
+        "No passage reached the minimum score of 0.95. Say so, or search with other words.",
+    )
+    assert second["score"] < best["score"] < 0.95
+
+
+def test_a_minimum_score_is_one_of_the_similarity_and_not_of_a_reranker(filled, monkeypatch):
+    monkeypatch.setitem(_rerankers, "shortest", lambda query, texts: [-len(text) for text in texts])
+    filled.rerank = "shortest"
+
+    assert [hit.document for hit in search_base(filled, "router port eighty", min_score=0.3)] == ["Router"]
+
+
 def test_a_filter_is_filled_with_facts_and_never_with_claims(filled):
     options = {"filter": {"product": "{{ owner }}"}}
 
@@ -215,6 +236,7 @@ def test_the_editor_selects_a_base_with_its_options(filled, client):
     for name, value in {
         "knowledge-base": "handbook",
         "knowledge-top-handbook": "4",
+        "knowledge-score-handbook": "0.4",
         "knowledge-key-handbook": "product",
         "knowledge-operator-handbook": "$eq",
         "knowledge-value-handbook": "{{ tier }}",
@@ -225,10 +247,17 @@ def test_the_editor_selects_a_base_with_its_options(filled, client):
 
     assert answer.status_code == 302, answer.context["form"].errors
     agent.refresh_from_db()
-    assert agent.knowledge == {"handbook": {"topK": 4, "filter": {"product": {"$eq": "{{ tier }}"}}}}
+    options = {"topK": 4, "minScore": 0.4, "filter": {"product": {"$eq": "{{ tier }}"}}}
+    assert agent.knowledge == {"handbook": options}
     stored = form_data(client.get(url).content.decode())
     assert stored.getlist("knowledge-base") == ["handbook"]
+    assert stored.getlist("knowledge-score-handbook") == ["0.4"]
     stored.setlist("knowledge-top-handbook", ["50"])
+    stored.setlist("knowledge-score-handbook", ["2"])
     refused = client.post(url, dict(stored.lists()))
     assert refused.status_code == 422
+    assert refused.context["form"].errors["__all__"] == [
+        "handbook.topK: This must be less than or equal to 20.",
+        "handbook.minScore: This must be less than or equal to 1.",
+    ]
     assert json.dumps(agent.knowledge)

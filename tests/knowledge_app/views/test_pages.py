@@ -275,6 +275,9 @@ def test_a_question_shows_passages_with_scores_and_places(filled):
     filtered = viewer.get(f"{PAGE}?q=router&key=product&operator=$eq&value=switch").content.decode()
     assert "The router has the port" not in filtered
     assert "Upload" not in page  # viewers add nothing
+    none = viewer.get(f"{PAGE}?q=which+port+has+the+router&min_score=0.95").content.decode()
+    assert "No passage reached the minimum score of 0.95." in none
+    assert "less than or equal to 1" in viewer.get(f"{PAGE}?q=port&min_score=2").content.decode()
 
 
 def test_the_table_shows_errors_by_document_and_asks_again_while_documents_wait(base):
