@@ -23,6 +23,9 @@ class ModelProvider(models.Model):
         ANTHROPIC = "anthropic", "Anthropic"
         GOOGLE = "google", "Google"
         COMPATIBLE = "openai-compatible", "OpenAI-compatible"
+        COHERE = "cohere", "Cohere (embeddings only)"
+        VOYAGE = "voyage", "Voyage AI (embeddings only)"
+        BEDROCK = "bedrock", "Amazon Bedrock (embeddings only)"
 
     key = models.CharField(
         max_length=64,

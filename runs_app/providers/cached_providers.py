@@ -29,8 +29,17 @@ DEFAULT_URLS = {
     "anthropic": "https://api.anthropic.com",
     "google": "https://generativelanguage.googleapis.com",
     "mistral": "https://api.mistral.ai/v1",
+    # Of dialects; no built-in provider has them.
+    "cohere": "https://api.cohere.com/v2",
+    "voyage": "https://api.voyageai.com/v1",
+}
+EMBEDDING_ONLY_DIALECTS = {
+    ModelProvider.Dialect.COHERE,
+    ModelProvider.Dialect.VOYAGE,
+    ModelProvider.Dialect.BEDROCK,
 }
 NO_KEY_MESSAGE = "{title} has no API key."
+EMBEDDING_ONLY_MESSAGE = "{title} only has embedding models. Choose another provider."
 INVALID_PROVIDER_KEY_MESSAGE = "The API key of {title} contains invalid characters."
 
 
@@ -55,6 +64,15 @@ class Provider:
     @property
     def is_available(self) -> bool:
         return not self.reason
+
+    @property
+    def has_only_embedders(self) -> bool:
+        return self.dialect in EMBEDDING_ONLY_DIALECTS
+
+    @property
+    def no_answer_reason(self) -> str:
+        """Why no model of the provider answers an agent, or a blank text."""
+        return EMBEDDING_ONLY_MESSAGE.format(title=self.title) if self.has_only_embedders else self.reason
 
 
 @dataclass(frozen=True)
@@ -187,8 +205,8 @@ def table_of(content: TableContent[Provider]) -> ProviderTable:
 
 
 def model_unavailable_reason(name: str) -> str:
-    """Return why a provider is not available, or a blank text."""
+    """Return why no model of a provider answers an agent, or a blank text."""
     provider = get_table().find(name)
     if provider is None:
         return f"Unknown model provider '{name}'. Choose one in the editor."
-    return provider.reason
+    return provider.no_answer_reason

@@ -57,8 +57,8 @@ def get_model_provider(choice: JSONMapping) -> Provider:
     if provider is None:
         keys = ", ".join(sorted(table.providers))
         raise AgentBuildError(f"Unknown model provider '{key}'. Choose one of {keys}.", "provider_unknown")
-    if not provider.is_available:
-        raise AgentBuildError(provider.reason, "provider_unavailable")
+    if reason := provider.no_answer_reason:
+        raise AgentBuildError(reason, "provider_unavailable")
     return provider
 
 

@@ -57,8 +57,8 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def model_problems() -> dict[str, str]:
-    """Return why a model provider is not available, by its key or alias, blank if it is."""
-    return {name: provider.reason for provider in get_table() for name in (provider.key, *provider.aliases)}
+    """Return why no model of a provider answers, by its key or alias, blank if one does."""
+    return {name: provider.no_answer_reason for provider in get_table() for name in (provider.key, *provider.aliases)}
 
 
 def create_remarks(instructions: str, provider: str, problems: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from agentcms.db.connections import return_connection
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from agentcms.vectors.embedders import EmbedderFailed, InputKind, UnknownEmbedder
 from agents_app.configuration.memory.options import DEFAULT_EMBEDDER
+from runs_app.embedders.vendor_requests import BEDROCK_MODELS, is_bedrock_embedder, request_vectors
 from runs_app.models.provider import ModelProvider
-from runs_app.providers.cached_providers import Provider, get_table
+from runs_app.providers.cached_providers import EMBEDDING_ONLY_DIALECTS, Provider, get_table
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel
@@ -24,7 +25,22 @@ log = logging.getLogger(__name__)
 
 EMBEDDING_TIMEOUT_SECONDS = 20  # seconds of a request; a run waits for less
 MAX_EMBEDDING_SECONDS = 60.0  # with the requests that the client repeats
-EMBEDDING_DIALECTS = (ModelProvider.Dialect.OPENAI, ModelProvider.Dialect.COMPATIBLE, ModelProvider.Dialect.GOOGLE)
+UNREADABLE_ERRORS = (LookupError, TypeError, AttributeError, ValueError)  # of reading an answer of another form
+EMBEDDING_DIALECTS = {
+    ModelProvider.Dialect.OPENAI,
+    ModelProvider.Dialect.COMPATIBLE,
+    ModelProvider.Dialect.GOOGLE,
+    *EMBEDDING_ONLY_DIALECTS,
+}
+# By dialect, or by provider where it is one of many with its dialect. Forms offer them; any other name can be entered.
+EMBEDDING_MODELS: Mapping[str, tuple[str, ...]] = {
+    ModelProvider.Dialect.OPENAI: ("text-embedding-3-small", "text-embedding-3-large"),
+    ModelProvider.Dialect.GOOGLE: ("gemini-embedding-001",),
+    "mistral": ("mistral-embed",),
+    ModelProvider.Dialect.COHERE: ("embed-v4.0", "embed-multilingual-v3.0"),
+    ModelProvider.Dialect.VOYAGE: ("voyage-4", "voyage-4-large", "voyage-4-lite"),
+    ModelProvider.Dialect.BEDROCK: BEDROCK_MODELS,
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,6 @@ class ProviderEmbedder:
     async def request(self, texts: Sequence[str], kind: InputKind) -> Sequence[Sequence[float]]:
         """Return what the provider answers. The client of the runs belongs to another event loop."""
         from httpx2 import Timeout
-        from pydantic_ai import Embedder
         from pydantic_ai.models import create_async_httpx2_client
 
         from agentcms.outbound.transport import CheckedTransport
@@ -80,8 +95,16 @@ class ProviderEmbedder:
         client = create_async_httpx2_client(timeout=Timeout(EMBEDDING_TIMEOUT_SECONDS), transport=transport)
         # The limit of the client is one for each part of an answer, which a server could send without an end.
         async with asyncio.timeout(MAX_EMBEDDING_SECONDS), client:
-            model = build_embedding_model(self, client)
-            result = await Embedder(model).embed([*texts], input_type=kind)
+            if self.provider.has_only_embedders:
+                return await request_vectors(client, self.provider, self.model, texts, kind)
+            return await self.request_with_client_library(client, texts, kind)
+
+    async def request_with_client_library(
+        self, client: Any, texts: Sequence[str], kind: InputKind
+    ) -> Sequence[Sequence[float]]:
+        from pydantic_ai import Embedder
+
+        result = await Embedder(build_embedding_model(self, client)).embed([*texts], input_type=kind)
         return result.embeddings
 
 
@@ -108,8 +131,11 @@ def failure_sentence(name: str, error: Exception) -> str:
     """Return what went wrong, without texts of the provider."""
     if isinstance(error, AddressRefused):
         return str(error.message)
-    status = getattr(error, "status_code", None)
-    return f"The embedder {name} answered with status {status}." if status else f"The embedder {name} did not answer."
+    if status := getattr(error, "status_code", None):
+        return f"The embedder {name} answered with status {status}."
+    if isinstance(error, UNREADABLE_ERRORS):
+        return f"The embedder {name} sent an answer that cannot be read. Check the base URL of its provider."
+    return f"The embedder {name} did not answer."
 
 
 def find_provider_embedder(name: str) -> ProviderEmbedder:
@@ -118,9 +144,30 @@ def find_provider_embedder(name: str) -> ProviderEmbedder:
     provider = get_table().find(key)
     if provider is None or provider.dialect not in EMBEDDING_DIALECTS:
         able = sorted(item.key for item in get_table() if item.dialect in EMBEDDING_DIALECTS)
-        reason = "has no embedding models" if provider else "is unknown"
-        choices = f"Choose one of {', '.join(able)}, or {DEFAULT_EMBEDDER}, which needs no provider."
-        raise UnknownEmbedder(f"The model provider '{key}' {reason}. {choices}")
+        reason = (
+            "has no embedding models. Choose" if provider else "is unknown. Add it under Model providers, or choose"
+        )
+        choices = f"one of {', '.join(able)}, or {DEFAULT_EMBEDDER}, which needs no provider."
+        raise UnknownEmbedder(f"The model provider '{key}' {reason} {choices}")
     if not provider.is_available:
         raise UnknownEmbedder(provider.reason)
-    return ProviderEmbedder(name, provider)
+    embedder = ProviderEmbedder(name, provider)
+    if provider.dialect == ModelProvider.Dialect.BEDROCK and not is_bedrock_embedder(embedder.model):
+        choices = ", ".join(BEDROCK_MODELS)
+        raise UnknownEmbedder(f"'{embedder.model}' is no known embedding model of Amazon Bedrock. Choose {choices}.")
+    return embedder
+
+
+def offered_embedders() -> Iterator[tuple[str, str]]:
+    """Yield the names of embedding models with the title of their provider, of those providers that are available."""
+    for provider in get_table():
+        if provider.is_available and provider.dialect in EMBEDDING_DIALECTS:
+            for model in embedding_models(provider):
+                yield f"{provider.key}/{model}", provider.title
+
+
+def embedding_models(provider: Provider) -> Sequence[str]:
+    """Return the embedding models that staff entered for a provider, or the known ones."""
+    named = [name for name in provider.names if provider.has_only_embedders or "embed" in name.lower()]
+    key = provider.key if provider.dialect == ModelProvider.Dialect.COMPATIBLE else provider.dialect
+    return named or EMBEDDING_MODELS.get(key, ())

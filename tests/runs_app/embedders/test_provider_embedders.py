@@ -12,7 +12,8 @@ import pytest
 from django.db import connections
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder, find_embedder
-from runs_app.providers import cached_providers, provider_embedders
+from runs_app.embedders import provider_embedders
+from runs_app.providers import cached_providers
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +44,7 @@ class EmbeddingServer(BaseHTTPRequestHandler):
 def server(settings, monkeypatch):
     monkeypatch.setattr(EmbeddingServer, "requests", [])
     with ThreadingHTTPServer(("127.0.0.1", 0), EmbeddingServer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = {"openai": KEY, "mistral": "", "anthropic": KEY}
         settings.MODEL_URLS = {"openai": f"http://127.0.0.1:{server.server_port}/v1"}
@@ -125,7 +126,7 @@ def test_a_private_address_is_not_reached(server, settings):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nobody/model", "The model provider 'nobody' is unknown. Choose one of "),
+        ("nobody/model", "The model provider 'nobody' is unknown. Add it under Model providers, or choose one of "),
         ("anthropic/claude", "The model provider 'anthropic' has no embedding models."),
         ("demo/echo", "The model provider 'demo' has no embedding models."),
         ("mistral/mistral-embed", "Mistral has no API key."),
