@@ -11,6 +11,7 @@ from django.utils.text import slugify
 from agentcms.errors import BadRequest
 from agentcms.ids import first_unused
 from agentcms.vectors import local_embedders
+from agentcms.vectors.embedders import PROVIDER_EXAMPLE
 from agentcms.web.concurrent_edits import ConcurrentEditForm
 from agentcms.web.text_direction import PersonTextField
 from agentcms.wire.json_types import JSONObject
@@ -20,9 +21,15 @@ from knowledge_app.models import KnowledgeBase
 from knowledge_app.models.document import MAX_DOCUMENT_NAME_LENGTH
 from knowledge_app.search.rerank import registered_rerankers
 from knowledge_app.search.retrieval import DEFAULT_TOP_K, MAX_QUERY_LENGTH, MAX_TOP_K
+from runs_app.embedders.provider_embedders import offered_embedders
 
 MAX_STEM_LENGTH = 32  # of a key that is made from a name, before its number
 OTHER_TEAM_MESSAGE = "You cannot create knowledge bases for this team. Choose one of your teams."
+EMBEDDER_HELP = (
+    "The model with which searches find passages by their meaning. Those with local/ run on this server. For a model "
+    f"of a provider, which gets all texts, enter provider/model, such as {PROVIDER_EXAMPLE}. Superusers add providers "
+    "under Model providers."
+)
 CONDITIONS = (("$eq", "is"), ("$ne", "is not"), ("$contains", "contains"), ("$gte", "at least"), ("$lte", "at most"))
 
 
@@ -54,7 +61,7 @@ class BaseForm(ConcurrentEditForm, forms.ModelForm):
     def __init__(self, *args: Any, owners: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["embedder"].widget.attrs["list"] = "embedders"
-        self.fields["embedder"].help_text = "The model with which searches find passages by their meaning."
+        self.fields["embedder"].help_text = EMBEDDER_HELP
         self.initial["filterable"] = ", ".join(self.instance.filterable)
         if self.instance.pk:
             del self.fields["key"], self.fields["owner_id"]
@@ -74,7 +81,7 @@ class BaseForm(ConcurrentEditForm, forms.ModelForm):
 
     @property
     def embedders(self) -> list[tuple[str, str]]:
-        return [*local_embedders().items()]
+        return [*local_embedders().items(), *offered_embedders()]
 
     def save_settings(self) -> None:
         """Store the settings of an existing base, which is locked. Its index stays what a job may have made of it."""

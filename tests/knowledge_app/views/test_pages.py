@@ -13,6 +13,7 @@ from knowledge_app.models import Document, KnowledgeBase, KnowledgeIndex
 from knowledge_app.models.knowledge_base import KnowledgeBaseQuerySet
 from knowledge_app.views import bases
 from knowledge_app.views.bases import create_base
+from runs_app.providers import cached_providers
 from tests.factories import AgentFactory, member
 from tests.form_submission import form_data
 from tests.knowledge_app.conftest import make_base, run_jobs
@@ -389,8 +390,13 @@ def test_documents_are_found_by_name_on_all_pages(base, monkeypatch):
     assert "No documents yet" not in none.text
 
 
-def test_the_form_explains_what_an_embedder_does(base):
+def test_the_form_explains_what_an_embedder_does_and_offers_those_of_providers(base, settings):
+    settings.MODEL_KEYS = {"openai": "sk-test-0123456789", "google": ""}
+    cached_providers.invalidate()
     page = browser(Role.PUBLISHER).get(f"/knowledge/{base.key}/settings").content.decode()
 
     assert "The model with which searches find passages by their meaning." in page
+    assert '<option value="openai/text-embedding-3-small">OpenAI</option>' in page
+    assert '<option value="google/' not in page
+    cached_providers.invalidate()
     assert "Filterable keys" in page
