@@ -30,6 +30,11 @@ class UnknownEmbedder(ApiError):
 class EmbedderFailed(OutsideError):
     """An embedder that returned no vectors. The message is for users and contains no secrets."""
 
+    def __init__(self, message: str, *, is_rate_limited: bool = False) -> None:
+        """Create the error. `is_rate_limited` says that the provider got more requests than it answers in a minute."""
+        super().__init__(message)
+        self.is_rate_limited = is_rate_limited
+
 
 class Embedder(Protocol):
     """A model that turns texts into vectors. Texts of similar meaning have vectors of similar direction."""

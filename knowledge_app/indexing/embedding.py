@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 BATCH_SIZE = 32
 ATTEMPTS = 4
 FIRST_WAIT = 1.0  # seconds; each further wait is twice as long
+FIRST_WAIT_OF_LIMIT = 10.0  # all waits together are longer than the minute in which providers count requests
 
 wait = time.sleep  # a name that tests replace
 
@@ -26,7 +27,7 @@ def embed_chunks(embedder: Embedder, texts: Sequence[str]) -> list[PackedVector]
             return embed_once(embedder, texts)
         except EmbedderFailed as error:
             log.warning("The embedder %s failed and is asked again: %s", embedder.name, error)
-            wait(FIRST_WAIT * 2**attempt)
+            wait((FIRST_WAIT_OF_LIMIT if error.is_rate_limited else FIRST_WAIT) * 2**attempt)
     return embed_once(embedder, texts)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EMBEDDING_TIMEOUT_SECONDS = 20  # seconds of a request; a run waits for less
+TOO_MANY_REQUESTS = 429
 MAX_EMBEDDING_SECONDS = 60.0  # with the requests that the client repeats
 UNREADABLE_ERRORS = (LookupError, TypeError, AttributeError, ValueError)  # of reading an answer of another form
 EMBEDDING_DIALECTS = {
@@ -70,7 +71,8 @@ class ProviderEmbedder:
         except Exception as error:  # each client has its own errors
             # The error itself may quote the key or the texts.
             log.warning("The embedder %s failed: %s", self.name, type(error).__name__)
-            raise EmbedderFailed(failure_sentence(self.name, error)) from None
+            is_rate_limited = answer_status(error) == TOO_MANY_REQUESTS
+            raise EmbedderFailed(failure_sentence(self.name, error), is_rate_limited=is_rate_limited) from None
         try:
             rows: Rows = np.asarray(embeddings, np.float32)
         except (TypeError, ValueError):  # texts for numbers, or vectors of several lengths
@@ -127,11 +129,16 @@ def build_embedding_model(embedder: ProviderEmbedder, client: Any) -> EmbeddingM
     return OpenAIEmbeddingModel(embedder.model, provider=openai)
 
 
+def answer_status(error: Exception) -> int | None:
+    """Return the status of the answer that an error is about, or None if there was no answer."""
+    return getattr(error, "status_code", None)
+
+
 def failure_sentence(name: str, error: Exception) -> str:
     """Return what went wrong, without texts of the provider."""
     if isinstance(error, AddressRefused):
         return str(error.message)
-    if status := getattr(error, "status_code", None):
+    if status := answer_status(error):
         return f"The embedder {name} answered with status {status}."
     if isinstance(error, UNREADABLE_ERRORS):
         return f"The embedder {name} sent an answer that cannot be read. Check the base URL of its provider."

@@ -288,10 +288,11 @@ def test_a_base_that_is_deleted_while_it_is_indexed_ends_its_job_with_the_reason
 def test_an_embedder_that_fails_is_asked_again(base, embedder, monkeypatch, caplog):
     waits = []
     monkeypatch.setattr(embedding, "wait", waits.append)
-    embedder.failures = [EmbedderFailed("Busy."), EmbedderFailed("Busy.")]
+    limited = EmbedderFailed("Too many requests.", is_rate_limited=True)
+    embedder.failures = [EmbedderFailed("Busy."), EmbedderFailed("Busy."), limited]
     add_text(base, "Install", "Short.")
     run_jobs()
-    assert (Document.objects.get().status, waits) == ("ready", [1.0, 2.0])
+    assert (Document.objects.get().status, waits) == ("ready", [1.0, 2.0, 40.0])
 
     embedder.failures = [EmbedderFailed("The provider has no key.")] * 4
     document = add_text(base, "Other", "Short indeed.")

@@ -151,6 +151,7 @@ def test_an_error_of_a_vendor_names_its_status_and_no_key(server, monkeypatch, c
         find_embedder(name).embed(["One"], "query")
 
     assert KEY not in str(error.value) + caplog.text
+    assert error.value.is_rate_limited == (status == 429)
 
 
 def shortened(answer):
