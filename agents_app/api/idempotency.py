@@ -177,7 +177,7 @@ def run_or_replay(request: Request, content: str, act: Callable[[], HttpResponse
                 response = act()
             return store_response(record, response, required)
     first = find_record(request, key, fingerprint)
-    if first is None or not first.status:  # deleted just now, or that of a request that acts outside of the database
+    if first is None or not first.has_response:  # deleted just now, or of a request that acts outside of the database
         raise KeyInProgress
     return replayed(replay, first)
 

@@ -50,13 +50,16 @@ class IdempotencyRecord(models.Model):
     key = models.CharField(max_length=255)
     token = models.CharField(max_length=12, default=random_key)
     fingerprint = models.CharField(max_length=64)
-    status = models.PositiveSmallIntegerField(default=0)  # 0 until there is a response
+    status = models.PositiveSmallIntegerField(default=0)  # 0 or SENT until there is a response
     content = models.TextField(default="")
     etag = models.CharField(max_length=64, default="")
     # A replay needs the role that the request needed. Blank: none. Null: unknown, as an older release stores it.
     role = models.CharField(max_length=16, null=True)
     owner_id = models.CharField(max_length=128, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    # The status of a request that acts outside of the database, from when nobody can take back what it sends.
+    SENT: ClassVar = 1
 
     objects = IdempotencyRecordQuerySet.as_manager()
 
@@ -66,3 +69,7 @@ class IdempotencyRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.status}"
+
+    @property
+    def has_response(self) -> bool:
+        return self.status > self.SENT

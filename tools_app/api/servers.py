@@ -19,7 +19,7 @@ from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.wire.canonical import text_or_json
 from agentcms.wire.json_types import JSONObject
 from agents_app.api.idempotency import idempotent_while
-from agents_app.api.idempotent_calls import idempotent_call
+from agents_app.api.idempotent_calls import idempotent_call, note_sent
 from agents_app.api.strict_requests import checking_names, warning_payloads
 from agents_app.configuration.schema import WIRE_CONFIG
 from jobs_app.api.representation import job_response
@@ -167,7 +167,7 @@ async def call_in_own_loop(server: Server, name: str, arguments: JSONObject, cal
 
     try:
         async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
-            return to_storable_json(await call_mcp_tool(server, name, arguments, caller))
+            return to_storable_json(await call_mcp_tool(server, name, arguments, caller, note_sent))
     finally:
         # The sessions belong to this event loop, which ends with the call.
         await session_pool().close_all()

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 
 import httpx2
 from django.core.exceptions import ValidationError
+from django.db import DatabaseError
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp_types import PARSE_ERROR, REQUEST_TIMEOUT
 from pydantic_ai.messages import BinaryContent
 
+from agentcms.errors import ApiError
 from agentcms.outbound.addresses import AddressRefused
 from agentcms.tracing.propagation import trace_context_for
 from agentcms.wire.json_types import JSONMapping
@@ -102,7 +104,7 @@ async def call_mcp_tool(
         raise McpError(MCP_TIMEOUT_MESSAGE.format(title=server.title, seconds=seconds_allowed)) from None
     except ToolError as error:
         raise tool_error(server, str(error)) from None
-    except (McpError, ValidationError):
+    except (ApiError, DatabaseError, McpError, ValidationError):  # the first two are of `check`
         raise
     except Exception as error:  # libraries have errors of many types for a lost connection
         raise error_in_call(server, refusal.reason or (toolset and toolset.refusal) or error) from None

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from access_app.models import Membership
 from access_app.role import Role
+from agentcms.errors import KeyInProgress
 from agentcms.logs import FaultFilter
 from jobs_app.models import Job
 from runs_app.events.streams import StreamSlot
@@ -15,6 +16,7 @@ from tests.agentcms.observability.test_metrics import read_metric
 from tests.api_client import Caller
 from tests.factories import UserFactory, api_key, member
 from tests.runs_app.factories import RunFactory
+from tools_app.api import servers
 from tools_app.mcp import calls
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import store_listing
@@ -271,6 +273,22 @@ def test_an_editor_calls_a_tool(http_server):
     assert (gone.status_code, Job.objects.count()) == (424, jobs + 1)  # the tools are listed again
     assert (dangerous.status_code, dangerous.body["code"]) == (409, "approval_required")
     assert invalid.status_code == 400
+
+
+def test_a_call_notes_that_it_is_sent_once_it_has_a_connection(http_server, monkeypatch):
+    store_listing(http_server.pk, listing(add="Add."))
+    note = Mock(side_effect=KeyInProgress)
+    monkeypatch.setattr(servers, "note_sent", note)
+
+    def call():
+        return caller(Role.EDITOR).post("/api/mcp/office/tools/add/execute", {"data": {"a": 2, "b": 3}})
+
+    assert call().body["code"] == "in_progress"
+    assert note.call_count == 1
+
+    McpServer.objects.update(url="http://127.0.0.1:9/mcp")
+    assert call().body["code"] == "tool_failed"
+    assert note.call_count == 1
 
 
 def test_an_editor_of_another_team_calls_no_tool(office):

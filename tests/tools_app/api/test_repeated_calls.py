@@ -10,6 +10,7 @@ from access_app.models import Membership
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agents_app.api import idempotency
+from agents_app.api.idempotent_calls import note_sent
 from agents_app.models import IdempotencyRecord
 from jobs_app.models import Job
 from tests.tools_app.api.test_mcp_servers import URL, caller, listing
@@ -86,31 +87,76 @@ def test_a_repeat_waits_for_the_response(editor, tool, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ApiError(424, "It failed.", "tool_failed"), KeyboardInterrupt()])
-def test_a_failed_call_frees_the_key(editor, tool, error):
-    def fail():
-        raise error
-
-    tool.act = fail
-    if isinstance(error, ApiError):
-        assert call(editor) == (424, "tool_failed")
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            call(editor)
-    tool.act = None
+def test_a_call_that_fails_before_it_is_sent_frees_the_key(editor, tool, error):
+    assert call_failing(editor, tool, error) == "tool_failed"
 
     assert not IdempotencyRecord.objects.exists()
     assert call(editor) == (200, {"call": 2})
 
 
-def test_a_call_whose_process_died_is_repeated_after_the_time_of_a_call(editor, tool):
-    call(editor)
-    limit = timezone.now() - timedelta(seconds=servers.max_call_seconds())
-    IdempotencyRecord.objects.update(status=0, created_at=limit + timedelta(seconds=10))
-    assert call(editor) == (409, "in_progress")
+@pytest.mark.parametrize(
+    ("error", "repeated"),
+    [
+        (ApiError(424, "It failed.", "tool_failed"), (424, "tool_failed")),
+        (KeyboardInterrupt(), (409, "outcome_unknown")),
+    ],
+)
+def test_a_call_that_fails_after_it_was_sent_is_not_sent_again(editor, tool, error, repeated):
+    call_failing(editor, tool, error, note_sent)
 
-    IdempotencyRecord.objects.update(created_at=limit)
+    assert [call(editor), call(editor)] == [repeated] * 2
+    assert tool.calls == 1
+
+
+def call_failing(editor, tool, error, before=lambda: None):
+    """Call a tool that fails with an error. Return the code of the response."""
+
+    def fail():
+        before()
+        raise error
+
+    tool.act = fail
+    try:
+        return call(editor)[1]
+    except KeyboardInterrupt:
+        return "tool_failed"
+    finally:
+        tool.act = None
+
+
+def test_a_call_whose_process_died_before_it_was_sent_is_repeated_after_the_time_of_a_call(editor, tool):
+    die_in_call(editor, 0)
 
     assert call(editor) == (200, {"call": 2})
+    assert call(editor) == (200, {"call": 2})
+
+
+def test_a_call_whose_process_died_after_it_was_sent_is_not_sent_again(editor, tool):
+    die_in_call(editor, IdempotencyRecord.SENT)
+
+    assert call(editor) == (409, "outcome_unknown")
+    assert tool.calls == 1
+
+
+def die_in_call(editor, status):
+    """Leave a record of a call with a status that is no response, after the time that a call may take."""
+    call(editor)
+    limit = timezone.now() - timedelta(seconds=servers.max_call_seconds())
+    IdempotencyRecord.objects.update(status=status, created_at=limit + timedelta(seconds=10))
+    assert call(editor) == (409, "in_progress")
+    IdempotencyRecord.objects.update(created_at=limit)
+
+
+def test_a_call_that_a_repeat_has_replaced_is_not_sent(editor, tool):
+    def give_up():
+        IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(hours=1))
+        tool.act = None
+        assert call(editor) == (200, {"call": 2})
+        note_sent()
+
+    tool.act = give_up
+
+    assert call(editor) == (409, "in_progress")
     assert call(editor) == (200, {"call": 2})
 
 
