@@ -20,8 +20,15 @@ from tests.served import Served
 DOCS = (PROJECT / "docs" / "api.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
 CLIENT = """import {{ MastraClient }} from "client-newest";
-const headers = {{ Authorization: "Bearer {key}" }};
-const client = new MastraClient({{ baseUrl: {url}, headers }});
+const baseUrl = {url}, headers = {{ Authorization: "Bearer {key}" }};
+const client = new MastraClient({{ baseUrl, headers }});
+"""
+LOSE_FIRST_RESPONSE = """const [connect, lost] = [fetch, []];
+globalThis.fetch = async (...request) => {
+  const response = await connect(...request);
+  if (lost.push(await response.clone().text()) === 1) throw new TypeError("The connection was lost.");
+  return response;
+};
 """
 DOCUMENTS = ("README.md", "docs/api.md", "docs/memory.md", "clients/python/README.md")
 CREATED_AGENT = re.compile(r'(?:create_agent\(\s*|createStoredAgent\(\{\s*id: |\bid"?: )"([a-z-]+)",\s+"?name')
@@ -49,8 +56,12 @@ def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path, capsys
     assert "And for dinner?" in printed
     assert "calculator says 5" in printed
     examples = re.findall(r"```ts\n(.*?)```", DOCS, re.DOTALL)
+    examples[2] = LOSE_FIRST_RESPONSE + examples[2]
     outputs = [run_typescript(example, own_served.base_url, key, tmp_path) for example in examples]
     assert "tool-result" in outputs[1]
+    with own_served.client(key) as client:
+        threads = client.get("/api/memory/threads?resourceId=alice").json()["threads"]
+    assert [thread["title"] for thread in threads].count("Dinner") == 1
 
 
 def run_typescript(example: str, url: str, key: str, folder: Path) -> str:
