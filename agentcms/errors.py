@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -11,10 +12,12 @@ from typing import Literal
 from agentcms.plural import pluralize
 from agentcms.wire.json_types import JSONMapping, JSONObject
 
+log = logging.getLogger(__name__)
+
 MAX_ISSUES = 100
-# EDQUOT is the quota of the user of this process: for a caller it is the same as a full disk.
-FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-FULL_DISK_MESSAGE = "There is no space for the file. Try again later."
+# EDQUOT is the quota of the user of this process. The others are those of a disk or a folder that became read-only.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+DISK_ERROR_MESSAGE = "The file cannot be stored, because the disk is full or read-only. Try again later."
 KEY_IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
 KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request. Send a new key with each new request."
 
@@ -175,11 +178,12 @@ class Unavailable(ApiError):
 
 
 @contextmanager
-def full_disk_errors() -> Iterator[None]:
-    """Raise Unavailable if a disk is full."""
+def disk_errors() -> Iterator[None]:
+    """Raise Unavailable if a disk is full or read-only."""
     try:
         yield
     except OSError as error:
-        if error.errno in FULL_DISK:
-            raise Unavailable(FULL_DISK_MESSAGE) from error
+        if error.errno in DISK_ERRORS:
+            log.error("A file cannot be stored: %s.", error.strerror)
+            raise Unavailable(DISK_ERROR_MESSAGE) from error
         raise

@@ -14,7 +14,7 @@ from django.core.files.storage import Storage, storages
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.utils import timezone
 
-from agentcms.errors import full_disk_errors
+from agentcms.errors import disk_errors
 from jobs_app.cleanup import cleanup_step
 from jobs_app.models import JobFile
 
@@ -29,13 +29,13 @@ def file_storage() -> Storage:
 @contextmanager
 def temporary_file(name: str) -> Iterator[TemporaryUploadedFile]:
     """Yield an empty file on this machine. The storage may move it. Otherwise it is deleted at the end."""
-    with full_disk_errors(), TemporaryUploadedFile(name, "application/x-ndjson", 0, None) as file:
+    with disk_errors(), TemporaryUploadedFile(name, "application/x-ndjson", 0, None) as file:
         yield file
 
 
 def save_file(name: str, content: File[bytes]) -> str:
     """Save a file and return its name in the storage. Raise Unavailable."""
-    with full_disk_errors():
+    with disk_errors():
         content.seek(0)
         return file_storage().save(name, content)
 

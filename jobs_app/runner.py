@@ -9,7 +9,6 @@ result of the job. If no attempt came to its end, `when_given_up` notes elsewher
 
 from __future__ import annotations
 
-import errno
 import logging
 import re
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.db.after_commit import call_after_commit
-from agentcms.errors import ApiError, Unavailable
+from agentcms.errors import DISK_ERRORS, ApiError, Unavailable
 from agentcms.ids import uuid7
 from agentcms.logs import describe_exception
 from agentcms.tracing import spans
@@ -216,7 +215,7 @@ def log_failure(job: Job, outcome: str, error: Exception) -> None:
 def is_transient(error: Exception) -> bool:
     """Return True if another attempt may succeed: the database or the storage was unavailable, or a disk is full."""
     if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return error.errno in DISK_ERRORS
     return isinstance(error, OperationalError | InterfaceError | Unavailable)
 
 

@@ -169,6 +169,12 @@ def _from_disallowed_host(exception: django.DisallowedHost) -> ApiError:
 # DataError, and for a searched text of more than 50,000 bytes.
 SQLITE_BAD_PATTERNS = ("user-defined function raised exception", "LIKE or GLOB pattern too complex")
 
+# Of a lock, or of a disk that is full, broken or read-only.
+TRANSIENT_SQLITE_ERRORS = (
+    *("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_PROTOCOL"),
+    *("SQLITE_READONLY", "SQLITE_PERM"),
+)
+
 MISSING_ROW = "23503"  # foreign_key_violation of PostgreSQL
 SQLITE_MISSING = "FOREIGN KEY constraint failed"
 NOT_UPDATED = "did not affect any rows."  # the end of the message of `save` with `update_fields` or `force_update`
@@ -217,8 +223,7 @@ def _from_rejected_value(exception: Exception) -> ApiError:
 def _is_transient(exception: Exception) -> bool:
     # SQLite raises OperationalError for a missing table too, so its error name decides. PostgreSQL does not.
     error_name: str | None = getattr(exception.__cause__, "sqlite_errorname", None)
-    transient = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_PROTOCOL")
-    return error_name is None or error_name.startswith(transient)
+    return error_name is None or error_name.startswith(TRANSIENT_SQLITE_ERRORS)
 
 
 def with_full_stop(text: str) -> str:

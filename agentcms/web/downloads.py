@@ -8,7 +8,7 @@ from tempfile import SpooledTemporaryFile
 from django.conf import settings
 from django.http import FileResponse
 
-from agentcms.errors import full_disk_errors
+from agentcms.errors import disk_errors
 
 IN_MEMORY_BYTES = 1024 * 1024  # larger files are written to the disk
 
@@ -17,10 +17,10 @@ def file_response(parts: Iterable[bytes], name: str, content_type: str) -> FileR
     """Return a response that sends the parts as a file to save.
 
     The whole file is written first. A client that reads slowly then needs no thread, no memory and no connection to
-    the database. Raise Unavailable if the disk is full.
+    the database. Raise Unavailable if the disk is full or read-only.
     """
     file = SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(settings.FILE_UPLOAD_TEMP_DIR))  # noqa: SIM115  the response closes it
-    with full_disk_errors():
+    with disk_errors():
         for part in parts:
             file.write(part)
         file.seek(0)

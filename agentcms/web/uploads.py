@@ -11,6 +11,7 @@ from django.core.files.uploadhandler import SkipFile, TemporaryFileUploadHandler
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from agentcms.errors import disk_errors
 from agentcms.web.refused_forms import refuse_other_user
 
 ViewFunction = Callable[..., HttpResponse]
@@ -19,12 +20,17 @@ ViewFunction = Callable[..., HttpResponse]
 class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
     """An upload handler that writes a file to disk and skips one above the size limit."""
 
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        with disk_errors():
+            super().new_file(*args, **kwargs)
+
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         if start + len(raw_data) > settings.IMPORT_MAX_BYTES:
             self.request.was_too_large = True  # type: ignore[union-attr]
             self.file.close()
             raise SkipFile
-        super().receive_data_chunk(raw_data, start)
+        with disk_errors():
+            super().receive_data_chunk(raw_data, start)
 
     def close_file(self) -> None:
         """Delete the last file if it still exists. Django keeps one that it could not read to its end."""

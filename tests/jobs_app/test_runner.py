@@ -401,7 +401,7 @@ def test_a_job_that_has_not_failed_is_not_requeued(counting_job, state):
 
 
 PASSING = [OperationalError("server closed the connection"), InterfaceError("closed"), OSError(errno.ENOSPC, "full")]
-PASSING += [Unavailable("The bucket does not respond.")]
+PASSING += [OSError(errno.EROFS, "read-only"), Unavailable("The bucket does not respond.")]
 
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)

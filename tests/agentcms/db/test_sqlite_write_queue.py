@@ -13,7 +13,7 @@ from django.db import OperationalError
 from django.db.utils import ConnectionHandler
 
 from agentcms.api.exceptions import api_error
-from agentcms.db.backends.sqlite3.base import WriterQueue
+from agentcms.db.backends.sqlite3.base import DatabaseWrapper, WriterQueue
 from agentcms.db.database_settings import sqlite_config
 from agentcms.server.processes import PROJECT
 from tests.served import wait_until
@@ -153,6 +153,31 @@ def test_a_write_that_fails_releases_the_lock(connection):
         cursor.execute("INSERT INTO nowhere VALUES (1)")
 
     WriterQueue(connection.queue.path).acquire(10)
+
+
+def test_connections_to_a_database_that_was_read_only_are_opened_again(connection, monkeypatch):
+    monkeypatch.setattr(DatabaseWrapper, "is_read_only", False)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+        with pytest.raises(OperationalError) as refused:
+            cursor.execute("DELETE FROM names")
+
+    connection.close_if_unusable_or_obsolete()  # as at the end of a request
+
+    assert api_error(refused.value).status == 503
+    assert connection.connection is None
+    connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
+    assert not DatabaseWrapper.is_read_only
+
+
+def test_a_queue_that_cannot_be_opened_is_an_outage(tmp_path, monkeypatch):
+    monkeypatch.setattr(DatabaseWrapper, "is_read_only", False)
+
+    with pytest.raises(OperationalError) as refused:
+        WriterQueue(str(tmp_path / "gone" / "queue"))
+
+    assert api_error(refused.value).status == 503
+    assert DatabaseWrapper.is_read_only
 
 
 def test_a_write_that_must_not_wait_leaves_the_line_at_once(connection):

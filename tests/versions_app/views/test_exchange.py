@@ -1,11 +1,14 @@
 """The pages of export and import."""
 
+import errno
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.test import Client
 from django.urls import reverse
 
@@ -226,6 +229,16 @@ def test_a_missing_empty_or_too_large_file_is_an_error_at_its_field(publisher, s
         answer = publisher.post(IMPORT, sent)
         assert (answer.status_code, answer.context["form"].errors) == (422, {"file": [message]})
     assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("method", ["new_file", "receive_data_chunk"])
+def test_a_file_that_cannot_be_stored_is_refused(publisher, monkeypatch, method):
+    monkeypatch.setattr(TemporaryFileUploadHandler, method, Mock(side_effect=OSError(errno.EROFS, "read-only")))
+    publisher.raise_request_exception = False
+
+    answer = publisher.post(IMPORT, {"file": file(record("new"))})
+
+    assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
 
 
 def test_a_file_that_is_not_json_lines_is_an_error_at_its_field(publisher):

@@ -59,7 +59,11 @@ class WriterQueue:
     def _open(self) -> int:
         # Each connection opens the file itself: a lock of flock() belongs to an open file, so threads wait for each
         # other.
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            DatabaseWrapper.is_read_only = True
+            raise OperationalError(f"The queue of writers cannot be opened: {error.strerror}") from error
 
     def acquire(self, seconds: float) -> None:
         """Wait for the lock. Raise OperationalError after this time."""
@@ -87,6 +91,7 @@ class DatabaseWrapper(Base):
     """
 
     queue: WriterQueue | None = None
+    is_read_only = False  # in this process, since a write was refused: the folder is read-only, or was
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -125,6 +130,7 @@ class DatabaseWrapper(Base):
         except BaseException:  # neither a commit nor a rollback follows, which would release the queue
             self._release_queue()
             raise
+        DatabaseWrapper.is_read_only = False
 
     def _commit(self) -> object:
         try:
@@ -137,6 +143,14 @@ class DatabaseWrapper(Base):
             return super()._rollback()
         finally:
             self._release_queue()
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        """Close the connection after a request, if it must not be used for the next one."""
+        # SQLite lets new connections of a process share what it opened read-only, until all are closed.
+        if DatabaseWrapper.is_read_only and not self.in_atomic_block:
+            self.close()
+        else:
+            super().close_if_unusable_or_obsolete()
 
     def _close(self) -> object:
         try:
@@ -174,7 +188,12 @@ def execute_in_queue(execute: Any, sql: str, params: Any, many: bool, context: d
     Django calls it for each statement, see `connection.execute_wrapper`.
     """
     connection: DatabaseWrapper = context["connection"]
-    if not connection.autocommit or not sql[:7].upper().startswith(WRITES):
-        return execute(sql, params, many, context)
-    with connection.queued():
-        return execute(sql, params, many, context)
+    try:
+        if not connection.autocommit or not sql[:7].upper().startswith(WRITES):
+            return execute(sql, params, many, context)
+        with connection.queued():
+            return execute(sql, params, many, context)
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlite_errorname", "").startswith("SQLITE_READONLY"):
+            DatabaseWrapper.is_read_only = True
+        raise
