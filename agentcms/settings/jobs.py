@@ -21,7 +21,7 @@ CACHES = {
 # A worker whose event loop or interpreter does not react for so long is ended, and started again by its supervisor.
 WORKER_STALL_TIMEOUT = environment.read_int("WORKER_STALL_TIMEOUT", 60)
 JOB_LEASE = environment.read_int("JOB_LEASE", 60, minimum=1)
-JOB_TIMEOUT = environment.read_int("JOB_TIMEOUT", 6 * 60 * 60, minimum=60)  # seconds without progress
+JOB_TIMEOUT = environment.read_int("JOB_TIMEOUT", 21_600, minimum=60)  # seconds without progress: six hours
 # Unfinished exports and imports of a user, and the size of the user's files and reports.
 JOBS_PER_USER = environment.read_int("JOBS_PER_USER", 5, minimum=1)
 JOB_FILES_PER_USER = environment.read_int("JOB_FILES_PER_USER_MB", 1000, minimum=1) * 1024 * 1024
