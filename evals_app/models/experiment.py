@@ -9,6 +9,8 @@ from typing import ClassVar, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Case, OuterRef, Q, Subquery, When
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Cast, NullIf
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -36,6 +38,13 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
         # Only for agents: a workflow or a scorer may have the ID of an agent.
         name = When(target_type=Experiment.Target.AGENT, then=Subquery(agents.values("name")[:1]))
         return self.annotate(target_name=Case(name))
+
+    def by_mean_of(self, scorer_key: str) -> Self:
+        """Sort by the mean of a scorer, the highest first, and those without one last."""
+        figures = KeyTransform(scorer_key, KeyTransform("scorers", "summary"))
+        # SQLite has the null of JSON as a text.
+        mean = Cast(NullIf(KeyTextTransform("mean", figures), models.Value("null")), models.FloatField())
+        return self.order_by(mean.desc(nulls_last=True), "-created_at", "-id")
 
     def with_text(self, text: str) -> Self:
         """Filter to the experiments whose name, target or dataset contains a text, after `with_target_names`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -39,6 +41,17 @@ from evals_app.views.lookups import ROWS_PER_PAGE, find_readable_runs, get_page_
 from evals_app.views.result_filters import page_of_results
 
 MAX_BASELINES = 100  # in the list of what an experiment can be compared with
+SORTS = {"": "Newest", "created": "Oldest", "-failed": "Most failed items"}
+SORT_COLUMNS = {"created": ("created_at", "id"), "-failed": ("-failed_count", "-created_at", "-id")}
+SORT_BY_SCORER = "-score."  # and the key of the scorer
+
+
+class SortChoice(NamedTuple):
+    """An order of the list."""
+
+    label: str
+    href: str
+    is_current: bool
 
 
 class ExperimentListState(ListState):
@@ -50,8 +63,16 @@ class ExperimentListState(ListState):
         self.params, self.user = params, user
         self.dataset_id, self.agent_id = (params.get(name, "").replace("\0", "") for name in ("dataset", "agent"))
         self.search = search_text(params)
+        sort = params.get("sort", "").replace("\0", "")
+        self.scorer_key = sort.removeprefix(SORT_BY_SCORER) if sort.startswith(SORT_BY_SCORER) else ""
+        self.sort = sort if sort in SORTS or self.scorer_key else ""
 
     def select(self, experiments: ExperimentQuerySet) -> ExperimentQuerySet:
+        """Return the experiments of the list, in its order."""
+        if self.scorer_key:
+            experiments = experiments.by_mean_of(self.scorer_key)
+        elif self.sort:
+            experiments = experiments.order_by(*SORT_COLUMNS[self.sort])
         if self.search:
             experiments = experiments.with_text(self.search)
         if self.dataset_id:
@@ -75,15 +96,28 @@ class ExperimentListState(ListState):
     def is_filtered(self) -> bool:
         return bool(self.chips or self.search)
 
+    def sort_choices(self, experiments: Iterable[Experiment]) -> list[SortChoice]:
+        """Return the orders of the list, also by each scorer of the experiments on the page."""
+        labels = dict(SORTS)
+        for row in experiments:
+            for scorer_key, figures in row.summary.get("scorers", {}).items():
+                if figures["mean"] is not None:
+                    labels[f"{SORT_BY_SCORER}{scorer_key}"] = f"Score: {figures['name']}"
+        if self.scorer_key:
+            labels.setdefault(self.sort, f"Score: {self.scorer_key}")
+        return [SortChoice(label, self.url(sort=key or None), key == self.sort) for key, label in labels.items()]
+
 
 @require_safe
 @login_required
 def experiment_list(request: HttpRequest) -> HttpResponse:
-    """List the experiments over all datasets, newest first. `dataset` and `agent` select those of one."""
+    """List the experiments over all datasets. `dataset` and `agent` select those of one."""
     listing = ExperimentListState(request.GET, request.user)
     experiments = Experiment.objects.for_user(request.user).with_target_names(request.user).select_related("dataset")
     page: Page[Experiment] = Paginator(listing.select(experiments), ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "evals/experiments.html", {"nav": "evals", "page": page, "listing": listing})
+    sorts = listing.sort_choices(page.object_list)
+    context = {"nav": "evals", "page": page, "listing": listing, "sort_choices": sorts}
+    return render(request, "evals/experiments.html", {**context, "sorted_by": next(s for s in sorts if s.is_current)})
 
 
 @require_safe

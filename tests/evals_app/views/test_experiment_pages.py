@@ -440,6 +440,28 @@ def test_large_numbers_have_one_format_on_all_pages(client, editor):
     assert [path for path, page in visible.items() if re.search(r"\b(2000|1500)\b", page)] == []
 
 
+def test_experiments_are_sorted_by_score_or_failed_items(client, editor, django_assert_num_queries):
+    dataset = make_dataset("First", owner_id="support")
+    means = {"low": 0.5, "high": 0.9, "none": None, "other": None}
+    for number, (name, mean) in enumerate(means.items()):
+        figures = {"name": "Exact match", "count": 1, "mean": mean}
+        summary = {"scorers": {"exact__7": figures} if name != "other" else {}}
+        row = ended(dataset, [0.5])
+        Experiment.objects.filter(pk=row.pk).update(name=name, summary=summary, failed_count=number % 3)
+
+    def listed(sort):
+        page = client.get("/experiments", {"sort": sort})
+        return [row.name for row in page.context["page"]], page.context["sorted_by"].label
+
+    assert listed("-score.exact__7") == (["high", "low", "other", "none"], "Score: Exact match")
+    assert listed("created") == ([*means], "Oldest")
+    assert listed("-failed") == (["none", "high", "other", "low"], "Most failed items")
+    assert listed("nonsense") == ([*means][::-1], "Newest")
+    assert listed("-score.gone")[1] == "Score: gone"
+    with django_assert_num_queries(5):
+        client.get("/experiments?sort=-score.exact__7")
+
+
 def test_a_version_that_is_missing_is_named_at_its_field(client, editor, agent):
     make_dataset("One", owner_id="support")
 
