@@ -167,6 +167,8 @@ class AcpAgentAdmin(WithoutBulkDeletionMixin, RefusedCommandsMixin, SuperuserAdm
 
     @admin.display
     def state(self, row: AcpAgent) -> str:
+        if not row.is_enabled:
+            return "Disabled"
         return acp_unavailable_reason(row, row.environment) or "Ready"
 
     @admin.display(description="stored environment")

@@ -145,7 +145,7 @@ def test_of_many_agents_some_are_offered_and_any_can_be_typed(client, ann, threa
     mine, of_agent = client.get(LIST).text, client.get(f"{LIST}?agent=concierge").text
 
     assert '<option value="archivist">' in mine
-    assert "The ID of an agent. 1 are offered." in mine
+    assert "Type the ID of an agent. The first 1 are offered." in mine
     assert '<input id="thread-agent" name="agent" value="concierge" list="thread-agents"' in of_agent
 
 

@@ -91,7 +91,8 @@ def test_an_agent_is_switched_off_and_on(superuser):
     switch = reverse("admin:tools_app_acpagent_switch", args=[row.pk])
 
     states = []
-    for _ in range(2):
+    for is_disabled in (False, True):
+        assert (">Disabled<" in superuser.get(LISTS[0]).content.decode()) == is_disabled
         enabled = button_value(superuser.get(reverse("admin:tools_app_acpagent_change", args=[row.pk])))
         for _ in range(2):  # by somebody else too, whose page is not up to date
             superuser.post(switch, {"enabled": enabled})
