@@ -4,6 +4,7 @@ from typing import Any
 
 from runs_app.engine.engine import find_engine
 from runs_app.engine.start import run as start
+from runs_app.engine.start.idempotency import CallKey
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.served import wait_until
@@ -13,9 +14,10 @@ SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
 LONG = "word " * 2000  # takes a hundred seconds to answer with SLOW
 
 
-def start_run(agent: Any, user: Any, messages: Any = "Hello there", **options: Any) -> AgentRun:
+def start_run(agent: Any, user: Any, messages: Any = "Hello there", key: str = "", **options: Any) -> AgentRun:
     """Start a run of the live version."""
-    return start.start_run(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **options)
+    agent = stored_agents.get(agent.pk, user=user)
+    return start.start_run(agent, user=user, messages=messages, key=CallKey(key), **options)
 
 
 def wait_for_end(run: AgentRun, seconds: float = 30) -> AgentRun:

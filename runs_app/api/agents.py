@@ -33,7 +33,7 @@ from runs_app.api.stream_responses import (
 )
 from runs_app.approvals.auto_resume import resume_by_message
 from runs_app.engine import reaper
-from runs_app.engine.start.idempotency import idempotency_id
+from runs_app.engine.start.idempotency import CallKey, idempotency_id
 from runs_app.engine.start.run import start_run
 from runs_app.events import streams
 from runs_app.events.decided_calls import chunks_after_decision, suspension_number
@@ -201,8 +201,8 @@ def start_requested_run(request: Request, agent_id: str, *, ends_only: bool = Fa
     if (resumed := resume_conversation(request, agent, call, key)) is not None:
         return resumed
     try:
-        run = start_run(agent, user=request.user, key=key, route=request.path, ends_only=ends_only, **call._asdict())
-        return StartedRun(run)
+        call_key = CallKey(key, request.path)
+        return StartedRun(start_run(agent, user=request.user, key=call_key, ends_only=ends_only, **call._asdict()))
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 

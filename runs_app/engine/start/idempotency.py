@@ -34,7 +34,10 @@ class CallKey(NamedTuple):
     """The idempotency key of a call, blank without one, and the route that the call took."""
 
     key: str
-    route: str
+    route: str = ""
+
+
+NO_KEY = CallKey("")
 
 
 def start_idempotently(

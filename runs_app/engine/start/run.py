@@ -15,7 +15,7 @@ from agentcms.wire.json_types import JSONMapping, JSONObject
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
 from runs_app.engine.durability import find_durability
-from runs_app.engine.start.idempotency import CallKey, start_idempotently
+from runs_app.engine.start.idempotency import NO_KEY, CallKey, start_idempotently
 from runs_app.engine.start.input import build_input
 from runs_app.engine.start.memory import ThreadName
 from runs_app.models import AgentRun
@@ -45,8 +45,7 @@ def start_run(
     thread: str = "",
     resource: str = "",
     memory: MemoryCall = MemoryCall(),  # noqa: B008  it cannot be changed
-    key: str = "",
-    route: str = "",
+    key: CallKey = NO_KEY,
     request_context: JSONMapping | None = None,
     warnings: Sequence[UnknownName] = (),
     experiment: ExperimentItem | None = None,
@@ -57,7 +56,7 @@ def start_run(
     """Create a run. After the commit, this process or another one executes it.
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
-    A second call with the same `key`, `route` and user returns the same run. `user` is None for trusted code.
+    A second call with the same `key` and user returns the same run. `user` is None for trusted code.
     `memory` narrows the memory of the agent. `request_context` are the values of its variables.
     `warnings` become warnings of the run. `experiment` says that an experiment starts the run. The limits of users
     and agents do not apply to it then. `facts` about a caller to try with take the place of those of the user.
@@ -72,8 +71,7 @@ def start_run(
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     run_input |= context | ({"experiment": experiment.options} if experiment is not None else {})
     columns = {**run_columns(durability.is_durable, warnings, experiment), "ends_only": ends_only}
-    name = ThreadName.of(thread, resource, memory)
-    return start_idempotently(agent, requester, run_input, name, CallKey(key, route), **columns)
+    return start_idempotently(agent, requester, run_input, ThreadName.of(thread, resource, memory), key, **columns)
 
 
 def require_run_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
