@@ -14,10 +14,12 @@ SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
 LONG = "word " * 2000  # takes a hundred seconds to answer with SLOW
 
 
-def start_run(agent: Any, user: Any, messages: Any = "Hello there", key: str = "", **options: Any) -> AgentRun:
+def start_run(
+    agent: Any, user: Any, messages: Any = "Hello there", key: str = "", route: str = "", **options: Any
+) -> AgentRun:
     """Start a run of the live version."""
     agent = stored_agents.get(agent.pk, user=user)
-    return start.start_run(agent, user=user, messages=messages, key=CallKey(key), **options)
+    return start.start_run(agent, user=user, messages=messages, key=CallKey(key, route), **options)
 
 
 def wait_for_end(run: AgentRun, seconds: float = 30) -> AgentRun:

@@ -57,10 +57,10 @@ def test_a_cancelled_run_keeps_its_output(agent, editor):
 
 
 def test_generate_reports_that_its_run_was_cancelled(agent, editor):
-    caller = Caller(api_key(editor))
-    run_ends.cancel_run(start_run(agent, editor, LONG, key="a").pk)
+    caller, path = Caller(api_key(editor)), "/api/agents/concierge/generate"
+    run_ends.cancel_run(start_run(agent, editor, LONG, key="a", route=path).pk)
 
-    answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
+    answer = caller.post(path, {"messages": LONG}, Idempotency_Key="a")
 
     assert (answer.status_code, answer.body["code"]) == (409, "run_cancelled")
 
