@@ -10,7 +10,7 @@ from runs_app.events import stream_access
 from runs_app.models import AgentRun, PendingCall
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO
+from tests.runs import DEMO, wait_for_end
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -89,11 +89,14 @@ def test_a_person_who_left_the_team_after_an_approval_gets_no_calls_of_tools(edi
 @pytest.mark.parametrize("door", ["generate", "stream"])
 def test_a_repeat_needs_the_role_in_the_team_of_the_run(door, user, editor):
     agent_that_calls(lambda: None)
-    run_id = editor.post(PATH, ASK, Idempotency_Key="a").body["runId"]
+    path = f"/api/agents/concierge/{door}"
+    first = editor.client.post(path, ASK, "application/json", headers={"Idempotency-Key": "a"})
+    run_id = str(wait_for_end(AgentRun.objects.get()).pk)
+    first.close()
     user.memberships.create(owner_id="billing", role="editor")
     Agent.objects.filter(pk="concierge").update(owner_id="billing")
     user.memberships.filter(owner_id="support").delete()
 
-    repeated = editor.post(f"/api/agents/concierge/{door}", ASK, Idempotency_Key="a")
+    repeated = editor.post(path, ASK, Idempotency_Key="a")
 
     assert (repeated.status_code, repeated.body["error"]) == (403, EDITOR_HINT.format(run_id))
