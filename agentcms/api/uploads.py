@@ -6,6 +6,7 @@ import hashlib
 from typing import IO, Any
 
 from django.conf import settings
+from django.http import HttpResponseBase
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
@@ -23,10 +24,14 @@ class UploadView(JSONView):
 
     parser_classes = (StrictJSONParser, MultiPartParser)
 
-    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # Before authentication, which reads the form for the CSRF token of a session.
-        request.upload_handlers = [SizeLimitedUploadHandler(request)]
-        return super().initialize_request(request, *args, **kwargs)
+        handler = SizeLimitedUploadHandler(request)
+        request.upload_handlers = [handler]
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            handler.close_file()
 
 
 def declared_size(request: Request) -> int:

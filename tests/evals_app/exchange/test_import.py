@@ -1,10 +1,13 @@
 """Imports of items: every row is checked first, and all are stored or none."""
 
+import errno
 import json
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.files.uploadhandler import TemporaryFileUploadHandler
 
 from evals_app.datasets.changes import add_items
 from evals_app.datasets.purging import purge_item
@@ -39,6 +42,20 @@ def support():
 
 def current():
     return list(ItemVersion.objects.current().select_related("item").order_by("item_id"))
+
+
+def test_a_file_that_cannot_be_stored_is_refused_and_leaves_nothing(editor, support, monkeypatch):
+    files = []
+
+    def fill_disk(handler, raw_data, start):
+        files.append(handler.file)
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(TemporaryFileUploadHandler, "receive_data_chunk", fill_disk)
+    answer = editor.client.post("/api/datasets/support/import", {"file": SimpleUploadedFile("a.csv", b"input\nOne\n")})
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert not Path(files[0].temporary_file_path()).exists()
 
 
 def test_columns_are_mapped_to_fields_and_keys(editor, support, person):
