@@ -97,7 +97,10 @@ class ServerRows:
 
 
 def build_tool_list(value: object, owner_id: str, query: str = "") -> ListedRows[ServerRows]:
-    """Return the tools that a value names, and the first that agents of this owner may use and that match a query."""
+    """Return the tools that a value names, and the first that agents of this owner may use and that match a query.
+
+    The servers of selected tools come first.
+    """
     selected = {tool.key: tool for tool in selected_tools(value)}
     entries = {
         key: entry
@@ -115,7 +118,8 @@ def build_tool_list(value: object, owner_id: str, query: str = "") -> ListedRows
         servers.setdefault(server_of(key), []).append(replace(row, same_name=same_names.get(key, "")))
     counts = Counter(map(server_of, keys))
     rows = [ServerRows(server, tools, counts[server]) for server, tools in servers.items()]
-    return listed.with_rows(rows)
+    # Among many servers, nobody would find the few that an agent uses.
+    return listed.with_rows(sorted(rows, key=lambda row: row.selected_count == 0))
 
 
 def server_of(key: str) -> str:
