@@ -1,14 +1,16 @@
 """The scheduler while the clock is set back, and while the broker takes no messages."""
 
+import errno
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from celery.beat import PersistentScheduler, SchedulingError
 
 from agentcms.celery import app
 from jobs_app import scheduler
-from jobs_app.scheduler import HeartbeatScheduler
+from jobs_app.scheduler import HeartbeatScheduler, ScheduleFile
 
 
 class Clock:
@@ -108,3 +110,18 @@ def test_a_nightly_task_is_sent_once_the_broker_is_back(started, clock, broker, 
     assert broker["reap-runs"] > 10
     run_for(beat, clock, 120)
     assert broker["prune-versions"] == 2  # again, because a broker may lose it
+
+
+@pytest.mark.parametrize("failing", ["nothing", "os.fsync", "pathlib.Path.replace"])
+def test_a_schedule_that_cannot_be_written_leaves_the_last_one(started, clock, tmp_path, monkeypatch, failing):
+    beat = started()
+    run_for(beat, clock, 60)
+    path = tmp_path / "beat-schedule"
+    before = path.stat().st_ino
+
+    if failing != "nothing":
+        monkeypatch.setattr(failing, Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    beat.sync()
+
+    assert (path.stat().st_ino == before) == (failing != "nothing")
+    assert ScheduleFile(path)["entries"].keys() == beat.schedule.keys()

@@ -1,7 +1,6 @@
 """Failures of processes under load, and recovery from them."""
 
 import contextlib
-import shelve
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,6 +10,7 @@ import httpx
 import pytest
 
 from agentcms.server.supervisor import MAX_RESTART_DELAY
+from jobs_app.scheduler import ScheduleFile
 from tests.operations.running_copy import (
     NO_LIMIT,
     ConcurrentEditors,
@@ -115,9 +115,10 @@ def test_a_night_without_the_scheduler_is_caught_up(copy):
 
 def set_schedule_back(schedule: Path, time: timedelta) -> None:
     """Set the last runs of the schedule back by this time."""
-    with shelve.open(str(schedule), writeback=True) as memory:
-        for entry in memory["entries"].values():
-            entry.last_run_at -= time
+    stored = ScheduleFile(schedule)
+    for entry in stored["entries"].values():
+        entry.last_run_at -= time
+    stored.sync()
 
 
 def test_readiness_reports_a_stopped_worker_and_scheduler(copy):
