@@ -21,7 +21,7 @@ from evals_app.experiments import targets
 from evals_app.experiments.ending import EXPERIMENT_JOB
 from evals_app.experiments.running.item_loop import ItemLoop
 from evals_app.experiments.running.scoring_loop import ScoringLoop
-from evals_app.experiments.stopping import end_early, stop_runs
+from evals_app.experiments.stopping import end_at_once, end_early, stop_runs
 from evals_app.models import Experiment
 from jobs_app import runner
 from jobs_app.models import Job, LeaseLost
@@ -35,6 +35,10 @@ UNEXPECTED_MESSAGE = (
     "The experiment stopped after an unexpected error ({error}). The server log has the details. Results stay. "
     "Retry the failed items."
 )
+WITHOUT_JOB_MESSAGE = (
+    "The job of the experiment was stopped or did not finish. Results stay. Retry the experiment to run what is "
+    "missing."
+)
 experiment_slots = JobSlots(lambda: settings.EXPERIMENTS_PER_WORKER)
 OUTAGES = (RedisError, BrokerError, ConnectionError, TimeoutError)  # of Valkey and the broker
 
@@ -44,7 +48,15 @@ def enqueue_experiment(experiment: Experiment) -> Job:
     return runner.enqueue(EXPERIMENT_JOB, {"experiment": str(experiment.pk)}, requested_by=experiment.created_by)
 
 
-@runner.job_handler(EXPERIMENT_JOB, "Experiment")
+def end_without_job(job: Job) -> None:
+    """End the experiment of a job that was stopped or given up, unless another job works on it."""
+    others = Job.objects.unfinished().filter(kind=EXPERIMENT_JOB, parameters=job.parameters)
+    experiment = Experiment.objects.unfinished().filter(pk=job.parameters["experiment"]).first()
+    if experiment is not None and not others.exists():
+        end_at_once(experiment, Experiment.Status.FAILED, WITHOUT_JOB_MESSAGE)
+
+
+@runner.job_handler(EXPERIMENT_JOB, "Experiment", end_without_job)
 def run_experiment_job(job: Job) -> Any:
     """Run an experiment for a minute. If it has not ended then, another job continues it."""
     experiment = (

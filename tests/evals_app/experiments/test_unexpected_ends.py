@@ -143,3 +143,14 @@ def test_a_command_that_ends_leaves_no_work_to_a_worker(editor):
 
     experiment.refresh_from_db()
     assert (experiment.status, Job.objects.get(kind=COMMAND_JOB).state) == ("completed", Job.State.DONE)
+
+
+def test_an_experiment_whose_job_is_stopped_fails(editor, agent):
+    experiment = new_experiment(make_dataset("One", "Two"), editor, agent)
+    job = Job.objects.get(kind=EXPERIMENT_JOB)
+
+    assert runner.stop_job(job, "ada stopped the job.")
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.failed_count) == ("failed", 0)
+    assert "was stopped or did not finish" in experiment.error + experiment.stop_reason
