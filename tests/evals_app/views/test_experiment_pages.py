@@ -165,6 +165,17 @@ def test_results_that_got_worse_come_first(client, editor):
     assert page.index("Third") < page.index("Second")
 
 
+def test_results_are_not_worse_than_those_of_their_own_version(client, editor):
+    dataset = make_dataset("First", owner_id="support")
+    ended(dataset, [0.5])
+    repeated = ended(dataset, [0.4])
+
+    page = text(client.get(f"/experiments/{repeated.pk}"))
+
+    assert "Worse than before" in page
+    assert "Worse than v1" not in page
+
+
 def test_a_judge_that_is_better_the_lower_it_scores_is_marked(client, editor):
     experiment = ended(make_dataset("One"), [0.5])
     figures = summarize_experiment(experiment)["scorers"]["exact"]
