@@ -50,6 +50,10 @@ class JobQuerySet(models.QuerySet["Job"]):
             | Q(state=Job.State.RUNNING, lease_until__lt=Now())
         )
 
+    def fail(self, error: str) -> int:
+        """Mark the jobs as failed, whoever has claimed them. Return how many there were."""
+        return self.update(state=Job.State.FAILED, error=error, lease_until=None, finished_at=timezone.now())
+
     def shorten_leases(self) -> None:
         """Let leases end in time that began before the clock was set back. Workers that live renew them meanwhile."""
         too_long = self.filter(state=Job.State.RUNNING, lease_until__gt=Now() + 2 * lease_duration())

@@ -33,7 +33,7 @@ from agentcms.tracing import spans
 from agentcms.wire.json_types import JSONObject
 from jobs_app.kinds import register_title
 from jobs_app.lease_renewal import renewed_lease
-from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
+from jobs_app.models import MAX_ATTEMPTS, Job, JobQuerySet, LeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -232,12 +232,16 @@ def failure_message(error: Exception) -> str:
 
 def stop_job(job: Job, error: str) -> bool:
     """Fail a job that waits or runs. Its handler ends at its next report. Return False if the job has ended."""
+    return _fail_and_note(Job.objects.unfinished(), job, error)
+
+
+def _fail_and_note(jobs: JobQuerySet, job: Job, error: str) -> bool:
+    """Fail a job that is still one of these jobs, and note it elsewhere. Return False if it is none of them."""
     with transaction.atomic():
-        failure = {"state": Job.State.FAILED, "error": error, "lease_until": None, "finished_at": timezone.now()}
-        is_stopped = Job.objects.unfinished().filter(pk=job.pk).update(**failure) > 0
-        if is_stopped and job.kind in _when_given_up:
+        is_failed = jobs.filter(pk=job.pk).fail(error) > 0
+        if is_failed and job.kind in _when_given_up:
             _when_given_up[job.kind](job)
-    return is_stopped
+    return is_failed
 
 
 def give_up_stuck(job: Job) -> None:
@@ -249,16 +253,13 @@ def give_up_stuck(job: Job) -> None:
 def give_up_jobs() -> None:
     """Fail the jobs without attempts left, whose workers died or could not reach what they need."""
     exhausted = Job.objects.due().filter(attempts__gte=MAX_ATTEMPTS)
-    failure = {"state": Job.State.FAILED, "error": GIVEN_UP_MESSAGE, "lease_until": None}
     for job in exhausted.filter(kind__in=_when_given_up):
         try:
-            with transaction.atomic():
-                if exhausted.filter(pk=job.pk).update(**failure, finished_at=timezone.now()):
-                    _when_given_up[job.kind](job)
+            _fail_and_note(exhausted, job, GIVEN_UP_MESSAGE)
         except Exception:  # as of a row that is locked for long: the other jobs need not wait, and beat calls again
             log.exception("Job %s (%s) could not be given up.", job.pk, job.kind)
     # Without those kinds: a lease that has expired since would be given up without the note elsewhere.
-    exhausted.exclude(kind__in=_when_given_up).update(**failure, finished_at=timezone.now())
+    exhausted.exclude(kind__in=_when_given_up).fail(GIVEN_UP_MESSAGE)
 
 
 def send_due() -> int:
