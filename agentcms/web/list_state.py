@@ -18,6 +18,14 @@ class Chip(NamedTuple):
     without: str
 
 
+class SortChoice(NamedTuple):
+    """An order of the list."""
+
+    label: str
+    href: str
+    is_current: bool
+
+
 def encode_query(**values: str | int) -> str:
     """Return the query of a URL, without blank values."""
     return urlencode({name: value for name, value in values.items() if value})

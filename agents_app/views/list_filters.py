@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date
 
 from access_app.role import SHARED_LABEL
-from agentcms.web.list_state import Chip, ListState, archived_matches_note
+from agentcms.web.list_state import Chip, ListState, SortChoice, archived_matches_note
 from agents_app.configuration.references import find_entry
 from agents_app.models import AgentQuerySet
 from agents_app.registry import Kind, registry
@@ -239,9 +239,9 @@ class AgentListState(ListState):
         }
 
     @property
-    def sort_choices(self) -> list[tuple[str, str, bool]]:
-        """Return the label and the URL of each order, and whether it is the current one."""
-        return [(label, self.url(sort=key), key == self.sort) for key, label in SORT_LABELS.items()]
+    def sort_choices(self) -> list[SortChoice]:
+        """Return the orders of the list."""
+        return [SortChoice(label, self.url(sort=key), key == self.sort) for key, label in SORT_LABELS.items()]
 
 
 def parse_filters(params: QueryDict) -> AgentFilters:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -21,7 +20,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import Chip, ListState, encode_query, search_text
+from agentcms.web.list_state import Chip, ListState, SortChoice, encode_query, search_text
 from agentcms.web.template_context import TemplateContext
 from agentcms.wire.json_types import JSONObject
 from agents_app.models import Agent
@@ -44,14 +43,6 @@ MAX_BASELINES = 100  # in the list of what an experiment can be compared with
 SORTS = {"": "Newest", "created": "Oldest", "-failed": "Most failed items"}
 SORT_COLUMNS = {"created": ("created_at", "id"), "-failed": ("-failed_count", "-created_at", "-id")}
 SORT_BY_SCORER = "-score."  # and the key of the scorer
-
-
-class SortChoice(NamedTuple):
-    """An order of the list."""
-
-    label: str
-    href: str
-    is_current: bool
 
 
 class ExperimentListState(ListState):
