@@ -3,9 +3,7 @@
 import json
 import time
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_network
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from django.db import connections
 
 from agentcms.vectors import EmbedderFailed, UnknownEmbedder, find_embedder
 from runs_app.embedders import provider_embedders
-from runs_app.providers import cached_providers
 
 pytestmark = pytest.mark.django_db
 
@@ -41,17 +38,13 @@ class EmbeddingServer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(settings, monkeypatch):
-    monkeypatch.setattr(EmbeddingServer, "requests", [])
-    with ThreadingHTTPServer(("127.0.0.1", 0), EmbeddingServer) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
+def server(serving_embedder, settings):
+    def configure(address):
         settings.MODEL_KEYS = {"openai": KEY, "mistral": "", "anthropic": KEY}
-        settings.MODEL_URLS = {"openai": f"http://127.0.0.1:{server.server_port}/v1"}
-        cached_providers.invalidate()
+        settings.MODEL_URLS = {"openai": f"{address}/v1"}
+
+    with serving_embedder(EmbeddingServer, configure) as server:
         yield server
-        server.shutdown()
-    cached_providers.invalidate()
 
 
 def test_texts_are_embedded_with_the_key_of_the_provider(server):

@@ -1,9 +1,7 @@
 """Embedders of Cohere, Voyage and Amazon Bedrock, against a server on this machine that answers as they document."""
 
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_network
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote
 
 import numpy as np
@@ -96,18 +94,13 @@ class VendorServer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(settings, monkeypatch):
-    monkeypatch.setattr(VendorServer, "requests", [])
-    with ThreadingHTTPServer(("127.0.0.1", 0), VendorServer) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
-        address = f"http://127.0.0.1:{server.server_port}"
+def server(serving_embedder):
+    def configure(address):
         for key, folder in (("cohere", "/v2"), ("voyage", "/v1/"), ("bedrock", "")):
             store_provider(key, f"{address}{folder}")
-        cached_providers.invalidate()
+
+    with serving_embedder(VendorServer, configure) as server:
         yield server
-        server.shutdown()
-    cached_providers.invalidate()
 
 
 def store_provider(key, base_url="", secret=KEY, **fields):
